@@ -62,6 +62,11 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/api/v1/{collection}/{id}/merge": {"POST": PUBLISH},
     "/api/v1/{collection}/{id}/relations": {"GET": READ, "PUT": PUBLISH, "DELETE": PUBLISH},
     "/api/v1/{collection}/{id}/revert": {"POST": PUBLISH},
+    "/api/v1/records": {"GET": READ},
+    "/api/v1/vocabularies": {"GET": READ, "POST": ADMINISTER},
+    "/api/v1/vocabularies/{slug}/restore": {"POST": SIGNED_IN},  # others are told that there is none
+    "/api/v1/vocabularies/{vocabulary}": {"GET": READ, "PATCH": ADMINISTER, "DELETE": ADMINISTER},
+    "/api/v1/vocabularies/{vocabulary}/schema": {"GET": READ, "PUT": ADMINISTER},
     "/docs": {"GET": READ},
     "/healthz": {"GET": READ},
     "/id/{id:path}": {"GET": READ},
@@ -82,6 +87,15 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/{collection}": {"GET": READ},
     "/{collection}/id/{id:path}": {"GET": READ},
 }
+# What there is for the default vocabulary, there is for every other.
+for _path, _methods in list(REQUIRED_PERMISSIONS.items()):
+    if _path.startswith("/api/v1/{collection}/{id}"):
+        _part = _path.removeprefix("/api/v1/{collection}/{id}")
+        REQUIRED_PERMISSIONS[f"/api/v1/vocabularies/{{vocabulary}}/records/{{id}}{_part}"] = _methods
+        REQUIRED_PERMISSIONS[f"/api/v1/vocabularies/{{vocabulary}}{_part or '/records'}"] = _methods
+    elif _path.startswith(("/api/v1/{collection}", "/api/v1/releases")):
+        _part = _path.removeprefix("/api/v1").replace("/{collection}", "/collections/{collection}")
+        REQUIRED_PERMISSIONS[f"/api/v1/vocabularies/{{vocabulary}}{_part}"] = _methods
 # Routes that redirect every method.
 MISSING_PATHS = {
     "/api/v-alpha/{collection}/",
@@ -92,6 +106,8 @@ MISSING_PATHS = {
 SIGN_IN_PATHS = {SIGN_IN_PATH, "/sign-out"}
 # HEAD behaves like GET, and OPTIONS only lists methods.
 UNTESTED_METHODS = {"HEAD", "OPTIONS"}
+# Of vocabularies, what is not about a record.
+UNQUERIED = {"collections", "releases", "schema"}
 COOKIE = "lexarium_session"
 REQUIRED_RANK: dict[str | Permission, int] = {
     READ: 0,
@@ -127,11 +143,19 @@ class RoleClient:
 
     def send(self, role: str, method: str, route: RoutePattern) -> HttpResponse:
         collection = next((name for name in COLLECTIONS if f"/{name}/" in f"{route.path}/"), "concept")
-        parts = {"id": self.ids[collection], "collection": collection, "version": "1", "name": "x"}
+        parts = {
+            "id": self.ids[collection],
+            "collection": collection,
+            "version": "1",
+            "name": "x",
+            "vocabulary": "main",
+        }
         target = route.fill_path(**parts, kind="concept", rest="x", path="style.css")
         headers = {"If-Match": '"99"', "Content-Type": "application/json"}
         if role in self.tokens:
             headers |= {"Authorization": f"Bearer {self.tokens[role]}", "Cookie": f"{COOKIE}={self.tokens[role]}"}
+        if "/vocabularies/{vocabulary}/" in route.path and "{id}" not in route.path:
+            target = f"{target}?id={self.ids[collection]}" if route.path.split("/")[5] not in UNQUERIED else target
         return self.server.request(method, target, headers, None if method == "GET" else "{}")
 
 
@@ -177,3 +201,58 @@ def test_every_address_answers_each_role_as_the_table_says(
                 expected = 0 if rank >= due else 401 if rank == 0 else 403
                 assert refusal_status == expected, (method, route.path, role, response.status)
                 assert response.status < 500 or route.path == "/readyz", (method, route.path, role)
+
+
+SECRETS = (b"hidden-plants", b"Hidden plants", b"Secret fern", b"fern:1", b"gone-plants", b"Gone plants", b"Lost moss")
+
+
+def test_a_private_and_a_removed_vocabulary_show_in_no_response_to_who_may_not_read_them(
+    role_client: RoleClient, all_routes: list[RoutePattern]
+) -> None:
+    server, admin = role_client.server, role_client.tokens["admin"]
+    for slug, title, name in (
+        ("hidden-plants", "Hidden plants", "Secret fern"),
+        ("gone-plants", "Gone plants", "Lost moss"),
+    ):
+        vocabulary = {"slug": slug, "title": title, "schema": "skos", "private": slug.startswith("hidden")}
+        assert server.post_json("/api/v1/vocabularies", vocabulary, admin).status == 201
+        concepts = f"/api/v1/vocabularies/{slug}/collections/concept"
+        assert server.post_json(concepts, {"id": "fern:1", "name": name}, admin).status == 201
+        assert server.post_json(f"/api/v1/vocabularies/{slug}/releases", {"name": f"{slug}-1"}, admin).status == 201
+    headers = {"Authorization": f"Bearer {admin}", "If-Match": "*"}
+    assert server.request("DELETE", "/api/v1/vocabularies/gone-plants", headers).status == 200
+    seen = 0
+    for route in all_routes:
+        # Search and pages have tests of their own.
+        if not route.path.startswith(("/api/v1", "/id/", "/openapi")) or route.path in SEARCHES:
+            continue
+        for slug in ("hidden-plants", "gone-plants"):
+            parts = {"id": "fern:1", "version": "1", "name": f"{slug}-1", "vocabulary": slug, "slug": slug}
+            target = route.fill_path(**parts, collection="concept", rest="x", path="x")
+            for query in ("", "?id=fern:1", "?iri=fern:1", f"?vocabulary={slug}", "?format=json", "?removed=true"):
+                for role in ("nobody", "none", "admin"):
+                    if role == "admin" and route.path == "/api/v1/export":
+                        continue
+                    token = {"Authorization": f"Bearer {role_client.tokens[role]}"} if role != "nobody" else {}
+                    for method in ("GET", "POST", "PATCH"):
+                        if method not in route.methods or (role == "admin" and method != "GET"):
+                            continue
+                        sent = {**token, "If-Match": '"99"', "Content-Type": "application/json"}
+                        body = None if method == "GET" else "{}"
+                        response = server.request(method, target + query, sent, body)
+                        assert response.status < 500 or role == "admin", (method, target + query, role)
+                        asked = (target + query).encode()
+                        leaked = [text for text in SECRETS if text in response.body and text not in asked]
+                        if role == "admin":
+                            seen += bool(leaked)
+                        else:
+                            assert not leaked, (method, target + query, role, response.body)
+                            assert response.status not in (200, 300, 308) or not is_about_vocabulary(route.path)
+    assert seen > 20  # otherwise the routes that show it were not requested properly
+
+
+SEARCHES = {"/api/v1/search", "/api/v1/suggest", "/api/v1/annotate"}
+
+
+def is_about_vocabulary(path: str) -> bool:
+    return "{vocabulary}" in path or "{slug}" in path

@@ -84,6 +84,7 @@ def test_an_erased_account_leaves_its_id_and_nothing_else(server: Server, admin:
         "id": account_response.json["id"],
         "name": account_response.json["id"],
         "role": "contributor",
+        "vocabulary_roles": {},
         "erased": True,
     }
     assert admin.send("GET", path).json == erased_account

@@ -29,6 +29,7 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.records.lookup import VersionedRecord, get_record
 from lexarium.services.vocabularies import head_records
+from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.services.vocabularies.conformance import check_conformance
 from lexarium.store import relations, revisions, vocabularies
 from lexarium.store.database import Database
@@ -153,7 +154,7 @@ def test_numbers_of_writes_in_one_transaction_differ(curators: Curators) -> None
     ]
     with curators.database.write() as transaction:
         numbered = [(number, orjson.dumps(line)) for number, line in enumerate(lines, 1)]
-        saved = run_batch(transaction, curators.admin, numbered, "uat")
+        saved = run_batch(transaction, curators.admin, numbered, get_read_scope(curators.admin), "uat")
     assert [item.record.local_id for item in saved] == ["uat:1", "uat:5", "uat:6"]
     assert saved[2].record.relation_targets == {"broader": ["uat:1"]}
 
@@ -343,11 +344,16 @@ def test_permissions_are_those_of_the_vocabulary(curators: Curators) -> None:
             accept_proposal(transaction, curator, proposal.id, None)
         with pytest.raises(NotFound):
             get_visible_proposal(transaction.flush(), curator, hidden.id)
-        assert {item.id for item in list_proposals(transaction.flush(), curator, None, None, 10)} == {
+        assert {
+            item.id for item in list_proposals(transaction.flush(), curator, get_read_scope(curator), None, None, 10)
+        } == {
             proposal.id,
             shown.id,
         }
-        assert len(list_proposals(transaction.flush(), curators.admin, None, None, 10)) == 3
+        assert (
+            len(list_proposals(transaction.flush(), curators.admin, get_read_scope(curators.admin), None, None, 10))
+            == 3
+        )
         assert accept_proposal(transaction, curator, shown.id, None).record.local_id == "uat:2"
         assert accept_proposal(transaction, curators.admin, proposal.id, None).record.collection is get("made/plant")
 

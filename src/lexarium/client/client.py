@@ -18,7 +18,18 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import quote, urlencode
 
-from lexarium.client.models import Annotation, Change, Hit, Proposal, Reached, Record, Related, Suggestion, Version
+from lexarium.client.models import (
+    Annotation,
+    Change,
+    Hit,
+    Proposal,
+    Reached,
+    Record,
+    Related,
+    Suggestion,
+    Version,
+    Vocabulary,
+)
 from lexarium.client.transport import HttpResponse, Request, Transport, Unreachable
 from lexarium.compression import get_compressor
 from lexarium.domain.errors import LexariumError
@@ -65,16 +76,16 @@ class Records:
     """Records of a list, fetched page by page during iteration, all as of the first page."""
 
     _catalogue: "Catalogue"
-    _collection: str
+    _path: str
     _filters: Mapping[str, Any]
 
     def __iter__(self) -> Iterator[Record]:
-        return _iter_pages(self._catalogue, f"/{quote(self._collection)}", "cursor", self._filters)
+        return _iter_pages(self._catalogue, self._path, "cursor", self._filters)
 
     @property
     def total(self) -> int:
         """Return the number of records."""
-        return self._catalogue.read(f"/{quote(self._collection)}", **self._filters, limit=1)["total"]
+        return self._catalogue.read(self._path, **self._filters, limit=1)["total"]
 
     def to_frame(self) -> Any:
         """Return the records as a pandas DataFrame."""
@@ -110,16 +121,32 @@ class Catalogue:
         """Return the description of the service: revision, counts, limits and links."""
         return self.read("")
 
-    def get(self, id: str, *, release: str | None = None, as_of: int | None = None) -> Record:
-        """Return a record of any collection, the survivor of a merged one; raise `NotFound`."""
-        return self.read(f"/records/{_quote(id)}", release=release, as_of=as_of)
+    def vocabularies(self) -> Rows[Vocabulary]:
+        """Return the vocabularies that the token may read, the default one first."""
+        return Rows(self.read("/vocabularies")["items"])
 
-    def records(self, collection: str, **filters: Any) -> Records:
-        """Return the records of a collection, sorted by name.
+    def get(
+        self,
+        id: str,
+        *,
+        vocabulary: str | None = None,
+        lang: str | None = None,
+        release: str | None = None,
+        as_of: int | None = None,
+    ) -> Record:
+        """Return a record of any collection, the survivor of a merged one; raise `NotFound`.
+
+        Without `vocabulary`, raise `Refused` with `problem["candidates"]` if several have a record of this id.
+        """
+        path = f"/records/{_quote(id)}"
+        return self.read(path, vocabulary=vocabulary, lang=lang, release=release, as_of=as_of)
+
+    def records(self, collection: str, *, vocabulary: str | None = None, **filters: Any) -> Records:
+        """Return the records of a collection, by default of the default vocabulary, sorted by name.
 
         Filters: `name`, `ids`, `class_`, `user`, `state`, `flagged`, `updated_since`. Also `sort`, `release`, `as_of`.
         """
-        return Records(self, collection, filters)
+        return Records(self, _build_collection_path(collection, vocabulary), filters)
 
     def concepts(self, **filters: Any) -> Records:
         """Return concepts, as `records` does."""
@@ -191,9 +218,9 @@ class Catalogue:
 
     # Writing
 
-    def create(self, collection: str, /, **fields: Any) -> Record | Proposal:
-        """Create a record; with a contributor's token, a proposal."""
-        return self._write("POST", f"/{quote(collection)}", fields)
+    def create(self, collection: str, /, *, vocabulary: str | None = None, **fields: Any) -> Record | Proposal:
+        """Create a record, by default in the default vocabulary; with a contributor's token, a proposal."""
+        return self._write("POST", _build_collection_path(collection, vocabulary), fields)
 
     def update(self, record: Record | str, /, **change: Any) -> Record | Proposal:
         """Change fields of a record, and leave the others.
@@ -264,7 +291,7 @@ class Catalogue:
     def _path(self, record: Record | str) -> str:
         if isinstance(record, str):
             record = self.get(record)
-        return f"/{quote(record['collection'])}/{_quote(record['id'])}"
+        return f"/vocabularies/{_quote(record['vocabulary'])}/records/{_quote(record['id'])}"
 
     def _write_with_if_match(
         self, record: Record | str, method: str, suffix: str, change: Mapping[str, Any] | None = None
@@ -298,6 +325,11 @@ def _iter_pages(catalogue: Catalogue, path: str, cursor_name: str, parameters: M
         cursor = page["next"]
         if cursor is None:
             return
+
+
+def _build_collection_path(collection: str, vocabulary: str | None) -> str:
+    start = "" if vocabulary is None else f"/vocabularies/{_quote(vocabulary)}/collections"
+    return f"{start}/{quote(collection)}"
 
 
 def _idempotent_headers(media_type: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing_extensions import TypeAliasType, TypedDict
 Action = TypeAliasType("Action", Literal["create", "update", "retire", "merge", "revert"])
 State = TypeAliasType("State", Literal["published", "retired", "merged"])
 Decision = TypeAliasType("Decision", Literal["open", "accepted", "rejected", "withdrawn"])
-Role = TypeAliasType("Role", Literal["contributor", "curator", "admin"])
+Role = TypeAliasType("Role", Literal["none", "reader", "contributor", "curator", "admin"])
 Origin = TypeAliasType("Origin", Literal["command-line", "sign-in", "session", "token", "unknown"])
 
 
@@ -25,10 +25,30 @@ class Alias(TypedDict):
     """How it relates to the name."""
 
 
+class LocalizedText(TypedDict):
+    """A name or a definition in a language."""
+
+    text: str
+    lang: str
+    """Its language, as a BCP 47 tag."""
+
+
+class Note(LocalizedText):
+    """A note about a record."""
+
+    type: str
+    """The name of the slot that the schema declares for it, else its predicate."""
+
+
 class Record(TypedDict):
     """A record of some collection."""
 
     id: str
+    """What its owner calls it; unique in its vocabulary."""
+    iri: str
+    """What its owner calls it in RDF, else one that begins with the base of the vocabulary or of the service."""
+    vocabulary: str
+    """The slug of its vocabulary."""
     collection: str
     version: int
     """How often it was written; its ETag."""
@@ -36,12 +56,27 @@ class Record(TypedDict):
     replaced_by: str | None
     """Replacement of a retired or merged record."""
     name: str
+    """In the language that was asked for, if it has one in that."""
+    definition: str
+    """Likewise; empty if it has none."""
+    names: list[LocalizedText]
+    """In all languages."""
+    definitions: list[LocalizedText]
+    """In all languages."""
+    notes: list[Note]
+    """In all languages."""
+    notations: list[str]
+    """Its codes in other systems."""
     aliases: list[Alias]
     """Its other names."""
     sources: list[str]
     """Where the definition comes from."""
+    references: list[str]
+    """What is stated as a source of it, by whichever predicate."""
     relations: dict[str, list[str]]
     """The targets of its own relations, by relation."""
+    mappings: dict[str, list[str]]
+    """Those of its relations that lead to other vocabularies."""
     fields: dict[str, str | int | None]
     """Its other fields, as the schema declares them for its collection."""
     statements: dict[str, Any]
@@ -54,7 +89,6 @@ class Record(TypedDict):
     """In the answer to a write: what its writer should know."""
     # Which of these a record has depends on its collection.
     definition_text: NotRequired[str]
-    definition: NotRequired[str]
     description: NotRequired[str]
     alias: NotRequired[str]
     id_concept_class: NotRequired[str]
@@ -112,6 +146,8 @@ class Related(TypedDict):
     """Its id; of a mapping, the IRI or CURIE."""
     name: str
     """Its name; of a mapping, empty."""
+    vocabulary: str | None
+    """The slug of its vocabulary; of a mapping, null."""
 
 
 class Relations(TypedDict):
@@ -147,6 +183,7 @@ class Change(TypedDict):
     actor: str
     """Whose change it was, `usr_…`."""
     action: Action
+    vocabulary: str
     collection: str
     id: str
     """The record."""
@@ -172,6 +209,7 @@ class BatchResult(TypedDict):
     """Result of one line of a batch."""
 
     id: str
+    vocabulary: str
     version: int
     state: State
     warnings: NotRequired[list[str]]
@@ -182,6 +220,7 @@ class Proposal(TypedDict):
     """A proposed change."""
 
     id: str
+    vocabulary: str
     collection: str
     record: str | None
     """The record that would change; null: it would be a new one."""
@@ -229,9 +268,10 @@ class ProposalPage(TypedDict):
 
 
 class Release(TypedDict):
-    """A state of the catalogue that has a name."""
+    """A state of a vocabulary that has a name."""
 
     name: str
+    vocabulary: str
     revision: int
     note: str
     by: str
@@ -252,6 +292,9 @@ class Account(TypedDict):
     name: str
     """Of one that is erased: its id."""
     role: Role
+    """In all vocabularies."""
+    vocabulary_roles: dict[str, Role]
+    """Further roles in single ones, by slug."""
     erased: bool
 
 
@@ -306,6 +349,8 @@ class Webhook(TypedDict):
 
     id: str
     url: str
+    vocabularies: list[str]
+    """Whose changes; empty: of all."""
     collections: list[str]
     """Whose changes; empty: of all."""
     actions: list[Action]
@@ -359,6 +404,63 @@ class Deliveries(TypedDict):
     items: list[Delivery]
 
 
+class VocabularyLink(TypedDict):
+    """A vocabulary, and where to read more of it."""
+
+    slug: str
+    title: str
+    url: str
+
+
+class Vocabulary(TypedDict):
+    """Metadata, rules and counts of a vocabulary."""
+
+    slug: str
+    title: str
+    description: str
+    licence: str
+    """An IRI or a short text; may be empty."""
+    publisher: str
+    base: str
+    """Start of the IRIs of records that have none of their own."""
+    languages: list[str]
+    """Those of its texts. The first is that of texts without a tag."""
+    schema: str
+    """The name of its schema."""
+    prefixes: dict[str, str]
+    """Namespaces of CURIEs, by prefix."""
+    defines: list[str]
+    """Prefixes whose ids it defines."""
+    minting: str
+    """The rule for new ids; empty: random ones."""
+    private: bool
+    """Whether only accounts with a role in it may read it."""
+    default: bool
+    """Whether pages show it first."""
+    valpha: bool
+    """Whether v-alpha and paths without a vocabulary serve it."""
+    removed: bool
+    version: int
+    """How often its metadata and rules were written; its ETag begins so."""
+    counts: dict[str, int]
+    """How many records are published, by collection."""
+
+
+class Vocabularies(TypedDict):
+    """Vocabularies, the default one first."""
+
+    items: list[Vocabulary]
+
+
+class Candidate(TypedDict):
+    """A record that an id may mean."""
+
+    id: str
+    vocabulary: str
+    name: str
+    url: str
+
+
 class Service(TypedDict):
     """Contents of the service, and links."""
 
@@ -367,7 +469,9 @@ class Service(TypedDict):
     revision: int
     """The last change."""
     counts: dict[str, int]
-    """How many records are published, by collection."""
+    """How many records are published, by collection of the default vocabulary."""
+    vocabularies: list[VocabularyLink]
+    """Those that you may read, the default one first."""
     limits: dict[str, Any]
     links: dict[str, str]
 
@@ -519,5 +623,9 @@ class Problem(TypedDict):
     """412: the version that the record has."""
     record: NotRequired[dict[str, Any]]
     """412: the record as it is."""
+    candidates: NotRequired[list[Candidate]]
+    """300: the records that the id may mean."""
+    id: NotRequired[str]
+    """308: the record that has the id as an alternative one."""
     conflicts: NotRequired[list[FieldConflict]]
     """409: where a record has moved on under a proposal."""

@@ -451,6 +451,10 @@ class Record:
         """Return the record with further statements."""
         return replace(self, statements=normalize((*self.statements, *statements)))
 
+    def replace_statements(self, replaced: Iterable[Statement], statements: Sequence[Statement]) -> "Record":
+        """Return the record with others instead of these statements. Equal values keep their qualifiers."""
+        return self._replace(frozenset(replaced).__contains__, statements)
+
     def with_class(self, collection: Collection, fields: Fields) -> "Record":
         """Return the record as one of a further class too, with these values there."""
         type_statement = _state_class(collection)

@@ -4,14 +4,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
 from lexarium.domain.edit import get_translation_keys
 from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, is_id_too_long
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
 from lexarium.domain.languages import find_tag_problem, format_tag
+from lexarium.domain.record_texts import TEXT_ROLES, list_note_types
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.statement import MAX_DEPTH, MAX_STATEMENTS, Statement, count_statements, measure_depth
@@ -23,6 +25,10 @@ _MAX_INTEGER = 2**53 - 1
 _MAX_ITEMS = 1_000
 # Bytes of the document of a record.
 _MAX_DOCUMENT = 1 << 20
+# Of collections, which change with schemas.
+_MAX_MODELS = 1_000
+# Without them, an id is minted and texts in other languages stay.
+OPTIONAL_KEYS = frozenset({"id", *TEXT_ROLES})
 _ListItem = Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(reject_control_chars)]
 
 
@@ -72,6 +78,7 @@ def validate_draft(
     if problems:
         raise InvalidInput(f"This is not a valid {collection.label}.", problems)
     checked: Fields = {**validated.model_dump(), **unchanged, **texts}
+    checked = {name: value for name, value in checked.items() if value is not None or name not in OPTIONAL_KEYS}
     for (name, index), mapping in mappings.items():
         checked["relations"][name][index] = mapping
     return checked
@@ -218,14 +225,14 @@ def build_draft_model(name: str) -> type[BaseModel]:
     return _build_draft_model(COLLECTIONS[name], get_input_limits())
 
 
-@lru_cache(maxsize=500)
+@lru_cache(maxsize=_MAX_MODELS)
 def _build_valpha_model(collection: Collection, limits: InputLimits) -> type[BaseModel]:
     fields = _build_field_definitions(collection)
     valpha_fields = {name: fields[name] for name in fields if name in collection.valpha_field_names}
     return _create_model(f"{collection.local_name}_valpha", valpha_fields)
 
 
-@lru_cache(maxsize=500)
+@lru_cache(maxsize=_MAX_MODELS)
 def _build_draft_model(collection: Collection, limits: InputLimits) -> type[BaseModel]:
     fields = _build_field_definitions(collection)
     fields.pop(collection.alias_field or "", None)
@@ -245,7 +252,36 @@ def _build_draft_model(collection: Collection, limits: InputLimits) -> type[Base
         dict[str, list[_ListItem]],
         Field(default_factory=dict, description="The targets of its relations, by relation."),
     )
+    if collection.vocabulary != MAIN_VOCABULARY:
+        identifier = Annotated[str, AfterValidator(reject_control_chars), AfterValidator(_check_id)]
+        fields["id"] = (identifier | None, Field(None, min_length=1, description="Left out: a new one is made."))
+    fields |= _build_text_lists(collection, limits)
     return _create_model(f"{collection.local_name}_draft", fields)
+
+
+def _build_text_lists(collection: Collection, limits: InputLimits) -> dict[str, Any]:
+    """Return the fields that hold texts in all languages. Without them the texts stay."""
+    tag = Annotated[str, AfterValidator(_check_tag)]
+    text = Annotated[str, AfterValidator(reject_control_chars), AfterValidator(_check_not_blank)]
+    note_types = tuple(list_note_types(collection))
+
+    def build_list(name: str, description: str, max_length: int, check: Any, **parts: Any) -> tuple[Any, Any]:
+        languages = {"lang": (tag, Field(collection.language, description="Its language, as a BCP 47 tag."))}
+        texts = {"text": (text, Field(max_length=max_length, description="The text itself."))}
+        model = _create_model(f"{name}_text", {**parts, **texts, **languages})
+        rule = Annotated[list[model], AfterValidator(check)]  # type: ignore[valid-type]
+        return (rule | None, Field(None, max_length=_MAX_ITEMS, description=description))
+
+    type_rule = (Literal[*note_types], Field(description="A kind of note that the class has."))
+    lists = {
+        "names": build_list("name", "Names, one in each language.", limits.name, _check_languages),
+        "definitions": build_list(
+            "definition", "Definitions, one in each language.", limits.definition, _check_languages
+        ),
+        "notes": build_list("note", "Notes of any kind, in any languages.", limits.definition, list, type=type_rule),
+        "notations": (list[text] | None, Field(None, max_length=_MAX_ITEMS, description="Codes of other systems.")),
+    }
+    return lists if collection.definition_field else {key: lists[key] for key in lists if key != "definitions"}
 
 
 @cache
@@ -306,6 +342,30 @@ def _check_alias(alias: str) -> str:
     for name in split_alias_texts(alias):
         reject_direction_controls(name)
     return alias
+
+
+def _check_languages(texts: list[Any]) -> list[Any]:
+    """Return the texts; raise ValueError if there is none, or two are in one language."""
+    tags = [text.lang.lower() for text in texts]
+    repeated = next((tag for tag in tags if tags.count(tag) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"should have at most one in each language, but has {tags.count(repeated)} in {repeated}.")
+    return texts
+
+
+def _check_tag(tag: str) -> str:
+    problem = find_tag_problem(tag)
+    if problem:
+        raise ValueError(f"is not right: {problem}")
+    return format_tag(tag)
+
+
+def _check_id(record_id: str) -> str:
+    if is_id_too_long(record_id):
+        raise ValueError(f"should have at most {MAX_ID_BYTES} bytes.")
+    if not record_id.strip() or record_id != record_id.strip() or any(char in record_id for char in "\n\r\t"):
+        raise ValueError("should have no spaces at its ends, nor tabs or line breaks.")
+    return record_id
 
 
 def _check_not_blank(text: str) -> str:

@@ -243,11 +243,11 @@ def _find_language_problems(values: dict[str, Any]) -> list[FieldProblem]:
 
 def _find_prefix_problems(slug: str, values: Mapping[str, Any], others: Iterable[Vocabulary]) -> list[FieldProblem]:
     problems = [FieldProblem("prefixes", problem) for problem in find_prefix_problems(values.get("prefixes", {}))]
-    definers = {prefix: other.slug for other in others if other.slug != slug for prefix in other.defines}
+    defined = {prefix for other in others if other.slug != slug for prefix in other.defines}
     problems += [
-        FieldProblem("defines", f"{prefix} is defined by the vocabulary {definers[prefix]}; take it from there first.")
+        FieldProblem("defines", f"{prefix} is defined by another vocabulary; take it from there first.")
         for prefix in values.get("defines", ())
-        if prefix in definers
+        if prefix in defined
     ]
     return problems
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass, replace
 
 from lexarium.domain.change import Action, Change
+from lexarium.domain.schema.collections import COLLECTIONS
 
+# Stands for all collections of a vocabulary.
+ALL = "*"
 _SECOND_MS = 1_000
 _INITIAL_BACKOFF_MS = 2 * _SECOND_MS
 _BACKOFF_FACTOR = 3
@@ -19,7 +22,7 @@ class Webhook:
     url: str
     # Signing secrets of Standard Webhooks, the newest first.
     secrets: tuple[str, ...]
-    # Empty for all.
+    # Names that are unique in the database, or `vocabulary/name`, with `*` for all of a vocabulary. Empty for all.
     collections: tuple[str, ...]
     # Empty for all.
     actions: tuple[Action, ...]
@@ -35,10 +38,25 @@ class Webhook:
     disabled: int | None = None
 
     def matches(self, change: Change) -> bool:
-        """Return whether the webhook subscribes to a change."""
-        return (not self.collections or change.collection in self.collections) and (
-            not self.actions or change.action in self.actions
+        """Return whether the webhook subscribes to a change. Removed vocabularies have no changes for anyone."""
+        collection = COLLECTIONS.get(change.collection)
+        if collection is None or (self.actions and change.action not in self.actions):
+            return False
+        slug, name = collection.vocabulary, collection.local_name
+        return not self.collections or not {change.collection, f"{slug}/{name}", f"{slug}/{ALL}"}.isdisjoint(
+            self.collections
         )
+
+    @property
+    def vocabularies(self) -> list[str]:
+        """Slugs of the vocabularies that it is limited to."""
+        return list(dict.fromkeys(item.partition("/")[0] for item in self.collections if "/" in item))
+
+    @property
+    def collection_names(self) -> list[str]:
+        """Names of the collections that it is limited to."""
+        names = dict.fromkeys(item.rpartition("/")[2] for item in self.collections)
+        return [name for name in names if name != ALL]
 
     def with_success(self, seq: int) -> "Webhook":
         """Return the webhook after changes up to a seq were delivered or skipped."""

@@ -1,49 +1,149 @@
 """JSON of records, changes, proposals and search results (v1, webhooks, CLI)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
 from lexarium.domain.change import Change
 from lexarium.domain.edit import FieldDiff, nest_fields
-from lexarium.domain.identifiers import get_local_id, split_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, split_id
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.statement import dump_statements
+from lexarium.domain.record_texts import (
+    choose_text,
+    dump_notations,
+    dump_notes,
+    dump_translations,
+    find_role,
+    list_text_statements,
+)
+from lexarium.domain.schema.collections import RELATION_TYPES, Collection, get_collection
+from lexarium.domain.schema.predicates import SlotRole
+from lexarium.domain.statement import Node, Statement, Text, dump_statements
 from lexarium.domain.timestamps import format_timestamp
+from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES
 from lexarium.search.annotator import Mention
 from lexarium.services.search.record_search import LabelSuggestion, RecordHit, SearchResult
+
+# Roles of texts that have a key of their own.
+_TEXT_ROLES = (SlotRole.NAME, SlotRole.DEFINITION, SlotRole.NOTE, SlotRole.NOTATION)
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How records are shown to a reader."""
+
+    # Address of the service, where derived IRIs begin.
+    base: str = DEFAULT_BASE
+    # Those of the reader, best first; empty for the default language of each vocabulary.
+    languages: tuple[str, ...] = ()
+
+
+DEFAULT_PRESENTATION = Presentation()
 
 
 def list_record_fields(collection: Collection) -> tuple[str, ...]:
     """Return the keys of a serialized record of a collection, in order."""
-    leading = ("id", "collection", "version", "state", "replaced_by")
+    leading = ("id", "collection", "version", "state", "replaced_by", "iri", "vocabulary")
     own_fields = (name for name in collection.core_fields if name != "id")
-    return (*leading, *own_fields, "fields", "aliases", "sources", "relations", "statements", "updated", "updated_by")
+    texts = ("definition", "names", "definitions", "notes", "notations")
+    lists = ("aliases", "sources", "references", "relations", "mappings", "statements")
+    return tuple(dict.fromkeys((*leading, *own_fields, "fields", *texts, *lists, "updated", "updated_by")))
 
 
-def serialize_record(change: Change, record: Record | None = None) -> dict[str, Any]:
+def serialize_record(
+    change: Change, record: Record | None = None, presentation: Presentation = DEFAULT_PRESENTATION
+) -> dict[str, Any]:
     """Serialize a record at a version; pass the record if it is parsed already."""
     record = record or change.to_record()
-    return {
-        "id": record.id,
-        "collection": change.collection,
+    collection, texts = record.collection, list_text_statements(record)
+    content = {
+        "id": record.local_id,
+        "collection": collection.local_name,
         "version": change.version,
         "state": record.state,
-        "replaced_by": record.replaced_by,
-        **nest_fields(record.collection, record.fields),
+        "replaced_by": _localize(record.replaced_by),
+        "iri": build_iri(record, presentation.base),
+        "vocabulary": collection.vocabulary,
+        **nest_fields(collection, record.fields),
+        "definition": record.definition,
+        "names": dump_translations(record, texts.get(SlotRole.NAME, ())),
+        "definitions": dump_translations(record, texts.get(SlotRole.DEFINITION, ())),
+        "notes": dump_notes(record, texts.get(SlotRole.NOTE, ())),
+        "notations": dump_notations(texts.get(SlotRole.NOTATION, ())),
         "aliases": [alias.model_dump() for alias in record.aliases],
         "sources": list(record.sources),
+        "references": _list_references(record),
         "relations": record.relation_targets,
-        "statements": dump_statements(record.other_statements),
+        "mappings": _list_mappings(record),
+        "statements": dump_statements(_list_other_statements(record, texts)),
         "updated": format_timestamp(change.at),
         "updated_by": change.actor,
     }
+    if presentation.languages:
+        _translate(record, content, presentation.languages)
+    return content
 
 
-def serialize_change(change: Change) -> dict[str, Any]:
+def get_shown_language(content: Mapping[str, Any]) -> str | None:
+    """Return the language of the name of a serialized record, or None if it has none."""
+    return next((name["lang"] for name in content["names"] if name["text"] == content["name"]), None)
+
+
+def build_iri(record: Record, base: str) -> str:
+    """Return the IRI of a record: its own, else one that begins with the base of its vocabulary or of the service."""
+    if record.iri is not None:
+        return record.iri
+    slug, local_id = split_id(record.id)
+    vocabulary = VOCABULARIES[slug]
+    if vocabulary.base != DEFAULT_BASE:
+        return vocabulary.record_iri(local_id)
+    address = f"{base}id/{quote(local_id, safe='')}"
+    is_unique = slug == MAIN_VOCABULARY or local_id.partition(":")[0] in vocabulary.defines
+    return address if is_unique else f"{address}?vocabulary={slug}"
+
+
+def _translate(record: Record, content: dict[str, Any], languages: Sequence[str]) -> None:
+    """Show the name and the definition in the languages of a reader, where there are such."""
+    for key, field in (("names", "name"), ("definitions", record.collection.definition_field)):
+        if field is not None and content[key]:
+            text = choose_text(record, content[key], languages)["text"]
+            shown = {field: text, "definition": text} if key == "definitions" else {field: text}
+            content.update({name: shown[name] for name in shown if name in content})
+
+
+def _localize(record_id: str | None) -> str | None:
+    return None if record_id is None else get_local_id(record_id)
+
+
+def _list_references(record: Record) -> list[str]:
+    values = [
+        value
+        for predicate, value, _ in record.own_statements
+        if not isinstance(value, Node) and find_role(record.collection, predicate) is SlotRole.REFERENCE
+    ]
+    return list(dict.fromkeys(value[0] for value in values))
+
+
+def _list_mappings(record: Record) -> dict[str, list[str]]:
+    return {name: targets for name, targets in record.relation_targets.items() if RELATION_TYPES[name].is_mapping}
+
+
+def _list_other_statements(record: Record, texts: Mapping[SlotRole, Sequence[Statement]]) -> list[Statement]:
+    """Return the statements that no other key shows in full."""
+    shown = {
+        statement
+        for role in _TEXT_ROLES
+        for statement in texts.get(role, ())
+        if not statement.qualifiers and isinstance(statement.value, Text) and not statement.value.datatype
+    }
+    return [statement for statement in record.other_statements if statement not in shown]
+
+
+def serialize_change(change: Change, presentation: Presentation = DEFAULT_PRESENTATION) -> dict[str, Any]:
     """Serialize a change of the change feed."""
     return {
         "seq": change.seq,
@@ -51,10 +151,10 @@ def serialize_change(change: Change) -> dict[str, Any]:
         "actor": change.actor,
         **_serialize_origin(change),
         "action": change.action,
-        "collection": change.collection,
-        "id": change.record_id,
+        **_serialize_place(change.collection),
+        "id": get_local_id(change.record_id),
         "version": change.version,
-        "record": serialize_record(change),
+        "record": serialize_record(change, presentation=presentation),
     }
 
 
@@ -76,6 +176,11 @@ def _serialize_origin(change: Change) -> dict[str, str | None]:
     return {"proposal": origin.proposal if origin else None, "proposed_by": origin.by if origin else None}
 
 
+def _serialize_place(collection_name: str) -> dict[str, str]:
+    collection = get_collection(collection_name)
+    return {"vocabulary": collection.vocabulary, "collection": collection.local_name}
+
+
 def serialize_difference(diff: FieldDiff) -> dict[str, Any]:
     """Serialize one field that differs."""
     return {"field": diff.field, "from": diff.before, "to": diff.after}
@@ -90,8 +195,7 @@ def iter_annotations(mentions: Iterable[Mention]) -> Iterator[dict[str, Any]]:
             "text": text,
             "id": get_local_id(term.id),
             "name": term.name,
-            "vocabulary": split_id(term.id)[0],
-            "collection": _get_local_name(term.collection),
+            **_serialize_place(term.collection),
         }
         for start, end, text, terms in mentions
         for term in terms
@@ -106,10 +210,10 @@ def serialize_proposal(proposal: Proposal) -> dict[str, Any]:
     """Serialize a proposal."""
     return {
         "id": proposal.id,
-        "collection": proposal.collection,
-        "record": proposal.record,
+        **_serialize_place(proposal.collection),
+        "record": _localize(proposal.record),
         "base_version": proposal.base_version,
-        "change": nest_fields(COLLECTIONS[proposal.collection], orjson.loads(proposal.change)),
+        "change": nest_fields(get_collection(proposal.collection), orjson.loads(proposal.change)),
         "by": proposal.author,
         "at": format_timestamp(proposal.made),
         "state": proposal.state,
@@ -147,12 +251,11 @@ def _add_counts(counts: Mapping[str, int], localize: Callable[[str], str]) -> di
 def serialize_hit(hit: RecordHit) -> dict[str, Any]:
     """Serialize a hit of a search."""
     content = {
-        "id": hit.local_id,
+        "id": get_local_id(hit.id),
         "name": hit.name,
-        "vocabulary": hit.vocabulary,
-        "collection": _get_local_name(hit.collection),
+        **_serialize_place(hit.collection),
         "state": hit.state,
-        "replaced_by": None if hit.replaced_by is None else get_local_id(hit.replaced_by),
+        "replaced_by": _localize(hit.replaced_by),
         "score": hit.score,
         "matched": {"field": hit.field, "text": hit.text, "language": hit.language, "kind": hit.tier.api_name},
         "highlight": [span._asdict() for span in hit.highlight],
@@ -162,12 +265,10 @@ def serialize_hit(hit: RecordHit) -> dict[str, Any]:
 
 def serialize_suggestion(suggestion: LabelSuggestion) -> dict[str, Any]:
     """Serialize a suggested completion."""
-    vocabulary, local_id = split_id(suggestion.id)
     return {
-        "id": local_id,
+        "id": get_local_id(suggestion.id),
         "name": suggestion.name,
-        "vocabulary": vocabulary,
-        "collection": _get_local_name(suggestion.collection),
+        **_serialize_place(suggestion.collection),
         "text": suggestion.text,
         "language": suggestion.language,
         "highlight": [span._asdict() for span in suggestion.highlight],

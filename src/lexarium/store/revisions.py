@@ -141,10 +141,10 @@ def list_by_write(connection: Connection, write_id: int) -> list[Change]:
     return _list(connection, select(change_table).where(_change.batch == write_id).order_by(_change.seq))
 
 
-def list_since(connection: Connection, seq: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
+def list_since(connection: Connection, seq: int, limit: int, collections: Sequence[str] | None = None) -> list[Change]:
     """Return the next changes after a seq, in order; optionally only those of some collections."""
     query = select(change_table).where(_change.seq > seq).order_by(_change.seq).limit(limit)
-    if collections:
+    if collections is not None:
         query = query.where(_change.collection.in_(collections))
     return _list(connection, query)
 

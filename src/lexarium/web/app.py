@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError, StoreError
+from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.maintenance.watchdog import Watchdog
 from lexarium.services.records.class_colors import ClassCache
@@ -60,7 +61,9 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         with suppress(StoreError):  # Without a database, connecting is tried again with each request.
             await run_in_threadpool(database.get_position)  # connects before the first request
-        delivery_worker = DeliveryWorker(database, allow_private=settings.allows_private_webhooks)
+        delivery_worker = DeliveryWorker(
+            database, get_default_vocabulary().base, allow_private=settings.allows_private_webhooks
+        )
         await run_in_threadpool(watchdog.start)
         delivery_worker.start()
         indexer.start()
@@ -117,6 +120,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         settings=settings,
     )
     v1 = LazyApp(build_v1)
+    record_endpoint = RecordEndpoint(site)
     app = Starlette(
         routes=[
             # In the order of how often they are requested.
@@ -125,8 +129,9 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
             *reconcile.routes(Reconciler(database, record_search), authenticator, limits),
             metrics.route(),
             *health.build_routes(database, indexer),
+            record_endpoint.first_route(),
             *routes.build_routes(site),
-            *RecordEndpoint(site).routes(),
+            *record_endpoint.routes(),
         ],
         exception_handlers=dict.fromkeys([HTTPException, HTTPProblem, LexariumError, Exception], site.handle_error),
         lifespan=lifespan,

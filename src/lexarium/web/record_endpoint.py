@@ -1,28 +1,37 @@
 """Records at their IRIs, as a page, JSON, JSON-LD or Turtle by content negotiation; and our own predicates."""
 
 from collections.abc import Mapping
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
-from lexarium.domain.errors import NotFound, RecordMerged
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.errors import LexariumError, NotFound, RecordMerged
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id, split_id
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.formats.rdf.predicates import lexarium_namespace, list_lexarium_terms
 from lexarium.formats.registry import FORMATS
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.lookup import get_latest_change
-from lexarium.services.serializers import serialize_record
+from lexarium.services.records.lookup import find_latest_changes, get_latest_change
+from lexarium.services.serializers import Presentation, serialize_record
+from lexarium.services.vocabularies.access import (
+    AmbiguousId,
+    find_record_id,
+    get_read_scope,
+    get_unqualified_vocabulary,
+)
 from lexarium.web.http.conditional import encode_response, find_not_modified, hash_etag
+from lexarium.web.http.languages import describe_languages, get_languages
 from lexarium.web.http.negotiation import choose_format, list_formats
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
+from lexarium.web.middleware.access_gate import find_reader
 from lexarium.web.pages.catalogue.record import show_record
-from lexarium.web.pages.filters import record_path
 from lexarium.web.pages.page import Page
 from lexarium.web.pages.site import SECURITY_HEADERS, Site
 
@@ -40,6 +49,14 @@ MEDIA_TYPES = {
 _PREDICATE_MEDIA_TYPES = {name: MEDIA_TYPES[name] for name in (_HTML, "turtle", "jsonld")}
 
 
+class EncodedIdRoute(Route):
+    """Route of paths whose last segment is an id. It may contain slashes, which are encoded."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        is_one_segment = scope["raw_path"].removeprefix(b"%b/" % RECORD_PATH.encode()).count(b"/") == 0
+        return super().matches(scope) if is_one_segment else (Match.NONE, {})
+
+
 class RecordEndpoint:
     """Endpoints of records and predicates."""
 
@@ -53,28 +70,60 @@ class RecordEndpoint:
 
     def routes(self) -> list[Route]:
         """Return the routes of records, of the URLs that published papers use, and of concept schemes."""
-        old_collections = [name for name, collection in COLLECTIONS.items() if collection.in_valpha]
+        old_collections = [name for name, collection in MAIN_COLLECTIONS.items() if collection.in_valpha]
         return [
             Route(f"{RECORD_PATH}/{{id:path}}", self.get_record),
             Route("/vocabulary", self.get_predicates),
             *(Route(f"/{name}{RECORD_PATH}/{{id:path}}", self.redirect_old_url) for name in old_collections),
-            *(Route(f"/{name}", _redirect_to_collection) for name in COLLECTIONS),
+            *(Route(f"/{name}", _redirect_to_collection) for name in MAIN_COLLECTIONS),
         ]
+
+    def first_route(self) -> Route:
+        """Return the route that comes before those of pages below a record, whose names may be part of an id."""
+        return EncodedIdRoute(f"{RECORD_PATH}/{{id:path}}", self.get_record)
 
     async def get_record(self, request: Request) -> Response:
         """Return a record in the representation that the client prefers."""
         name = _negotiate(request, MEDIA_TYPES)
-        record_id = request.path_params["id"]
-        if name == _HTML:
-            return await run_in_threadpool(self._render_page, request)
+        local_id = request.path_params["id"] or request.query_params.get("iri", "")
         try:
-            body = await run_in_threadpool(self._render, name, record_id)
+            reader = await find_reader(request, self._site.authenticator)
+            scope = get_read_scope(reader, request.query_params.getlist("vocabulary"))
+            record_id = await run_in_threadpool(self._database.run_read, find_record_id, local_id, scope)
+            if get_local_id(record_id) != request.path_params["id"]:
+                detail = f"{local_id} is another id of {get_local_id(record_id)}."
+                raise HTTPProblem(308, detail, {**_HEADERS, "location": _record_url(record_id, request)})
+            if name == _HTML:
+                request.path_params["id"] = record_id
+                return await run_in_threadpool(self._render_page, request)
+            body, headers = await run_in_threadpool(self._render, request, name, record_id)
         except RecordMerged as error:
-            survivor_url = _record_url(error.survivor_id, request)
-            return redirect_merged(error, survivor_url, _HEADERS, merged_into=error.survivor_id)
-        except NotFound as error:
-            return problem_response(error, _HEADERS)
-        return await _build_response(request, MEDIA_TYPES[name], body)
+            url, merged_into = _record_url(error.survivor_id, request), get_local_id(error.survivor_id)
+            return redirect_merged(error, url, _HEADERS, merged_into=merged_into)
+        except (LexariumError, HTTPProblem) as error:
+            return await run_in_threadpool(self._respond_to_error, request, name, error)
+        return await _build_response(request, MEDIA_TYPES[name], body, headers)
+
+    def _respond_to_error(self, request: Request, name: str, error: LexariumError | HTTPProblem) -> Response:
+        """Return a problem document, or a page where one was asked for; list the records that an id may mean."""
+        if isinstance(error, AmbiguousId):
+            with self._database.read() as snapshot:
+                changes = find_latest_changes(snapshot, error.record_ids)
+            candidates = [
+                {
+                    "id": get_local_id(record_id),
+                    "vocabulary": split_id(record_id)[0],
+                    "name": changes[record_id].to_record().fields["name"],
+                    "url": _record_url(record_id, request, is_qualified=True),
+                }
+                for record_id in error.record_ids
+            ]
+            return problem_response(HTTPProblem(300, str(error), _HEADERS, candidates=candidates))
+        if name == _HTML and isinstance(error, NotFound):
+            response = self._site.error_page(request, error)
+            response.headers.update({**_HEADERS, "cache-control": response.headers["cache-control"]})
+            return response
+        return problem_response(error, _HEADERS)
 
     async def get_predicates(self, request: Request) -> Response:
         """Return the definitions of our own predicates."""
@@ -88,31 +137,38 @@ class RecordEndpoint:
 
     async def redirect_old_url(self, request: Request) -> Response:
         """Redirect an old URL to that of the record."""
-        record_id = request.path_params["id"].rstrip("/")
+        slug = get_unqualified_vocabulary().slug
+        record_id = qualify_id(slug, get_local_id(request.path_params["id"].rstrip("/")))
 
         def require_record() -> None:
+            get_read_scope(None, (slug,))
             with self._database.read() as snapshot:
                 get_latest_change(snapshot, record_id)
 
         await run_in_threadpool(require_record)
         return RedirectResponse(_record_url(record_id, request), 303, {"access-control-allow-origin": "*"})
 
-    def _render(self, name: str, record_id: str) -> bytes:
+    def _render(self, request: Request, name: str, record_id: str) -> tuple[bytes, dict[str, str]]:
+        """Return the body of a record in a format, and the headers about its language."""
         with self._database.read() as snapshot:
             change = queries.get_record_at(snapshot, record_id, get_position(snapshot).revision)
             if name == _JSON:
-                iri, related = self._vocabulary.record_iri(record_id), queries.list_related(snapshot, change)
-                return orjson.dumps(serialize_record(change) | {"iri": iri, "relations": related})
+                presentation = Presentation(self._vocabulary.base, get_languages(request))
+                content = serialize_record(change, presentation=presentation)
+                content["relations"] = queries.list_related(snapshot, change)
+                return orjson.dumps(content), describe_languages(request, [content])
             related_records = queries.find_related(snapshot, record_id)
         rdf_format, record = _RDF_FORMATS[name], change.to_record()
-        body: bytes = rdf_format.codec.render_record(rdf_format, self._vocabulary, record, related_records)
-        return body
+        own_vocabulary = VOCABULARIES[record.collection.vocabulary]
+        vocabulary = self._vocabulary if own_vocabulary.slug == MAIN_VOCABULARY else own_vocabulary
+        body: bytes = rdf_format.codec.render_record(rdf_format, vocabulary, record, related_records)
+        return body, {}
 
     def _render_page(self, request: Request) -> Response:
         try:
             response = show_record(Page(self._site, request))
         except RecordMerged as error:
-            response = redirect_merged(error, record_path(error.survivor_id), {"cache-control": "no-cache"})
+            response = redirect_merged(error, _record_url(error.survivor_id, request), {"cache-control": "no-cache"})
         except NotFound as error:
             response = self._site.error_page(request, error)
         caching = response.headers["cache-control"]  # stays: the page may be private
@@ -138,11 +194,19 @@ def _negotiate(request: Request, offered: Mapping[str, str]) -> str:
     return requested
 
 
-async def _build_response(request: Request, media_type: str, body: bytes) -> Response:
-    headers = {**_HEADERS, **SECURITY_HEADERS, "vary": "Accept"}
+async def _build_response(
+    request: Request, media_type: str, body: bytes, language_headers: Mapping[str, str] | None = None
+) -> Response:
+    headers = {**_HEADERS, **SECURITY_HEADERS, **(language_headers or {})}
+    headers["vary"] = "Accept, Accept-Language" if "vary" in (language_headers or {}) else "Accept"
     return await encode_response(request.scope, Response(body, 200, headers, media_type))
 
 
-def _record_url(record_id: str, request: Request) -> str:
-    query = request.scope["query_string"].decode("latin-1")
-    return f"{RECORD_PATH}/{quote(record_id, safe='')}" + (f"?{query}" if query else "")
+def _record_url(record_id: str, request: Request, *, is_qualified: bool = False) -> str:
+    """Return the URL of a record with the query of a request, which names the vocabulary if the id alone does not."""
+    slug, local_id = split_id(record_id)
+    query = [(name, value) for name, value in request.query_params.multi_items() if name not in ("iri", "vocabulary")]
+    is_unique = slug == MAIN_VOCABULARY or local_id.partition(":")[0] in VOCABULARIES[slug].defines
+    if is_qualified or not is_unique or "vocabulary" in request.query_params:
+        query.append(("vocabulary", slug))
+    return f"{RECORD_PATH}/{quote(local_id, safe='')}" + (f"?{urlencode(query)}" if query else "")

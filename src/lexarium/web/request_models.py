@@ -11,22 +11,22 @@ from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import reject_control_chars
 from lexarium.domain.validation import to_field_problems
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.subscriptions import WebhookSettings
 
 PlainText = Annotated[str, AfterValidator(reject_control_chars)]
 
 
-def validate_collection(collection: str) -> str:
-    """Return the name of a collection; raise `ValueError` where there is none."""
-    if collection not in COLLECTIONS:
-        raise ValueError(f"should be one of {', '.join(COLLECTIONS)}.")
-    return collection
+def validate_collection(name: str) -> str:
+    """Return the name of a collection; raise `ValueError` if no vocabulary has one of this name."""
+    if not any(collection.local_name == name for collection in COLLECTIONS.values()):
+        known = [item for item in COLLECTIONS.values() if not VOCABULARIES[item.vocabulary].is_private]
+        raise ValueError(f"should be one of {', '.join(dict.fromkeys(item.local_name for item in known))}.")
+    return name
 
 
-CollectionName = Annotated[
-    str, AfterValidator(validate_collection), Field(json_schema_extra={"enum": list(COLLECTIONS)})
-]
+CollectionName = Annotated[str, AfterValidator(validate_collection)]
 
 
 class Reject(BaseModel):
@@ -46,6 +46,9 @@ class UserChange(BaseModel):
     """Changes of an account: an admin may change the role and password of anyone, a user their own password."""
 
     role: Role | None = Field(None, description="What the account may do from now on.")
+    vocabulary: str | None = Field(
+        None, max_length=50, description="Where it has that role; left out: in all vocabularies. `none` takes it away."
+    )
     password: str | None = Field(None, min_length=10, max_length=1_000, description="The new password.")
     old_password: str | None = Field(
         None, max_length=1_000, description="The password that you have now, to change your own."
@@ -68,6 +71,9 @@ class NewWebhook(BaseModel):
     """A URL that shall receive changes."""
 
     url: str = Field(max_length=2_000, description="Where each change is sent by POST.")
+    vocabularies: list[str] = Field(
+        [], max_length=100, description="Slugs of those whose changes; left out or empty: of all that are not removed."
+    )
     collections: list[CollectionName] = Field(
         [], max_length=100, description="Whose changes; left out or empty: of all."
     )
@@ -96,9 +102,11 @@ def parse_webhook(values: Mapping[str, Any], *, allow_private: bool, current_url
         webhook_request = NewWebhook.model_validate(values, extra="forbid")
     except ValidationError as error:
         problems += to_field_problems(error)
+    else:
+        problems += subscriptions.find_filter_problems(webhook_request.vocabularies, webhook_request.collections)
     if isinstance(url, str) and url != current_url and not any(problem.field == "url" for problem in problems):
         problems += subscriptions.find_url_problems(url, allow_private=allow_private)
     if problems:
         raise InvalidInput("This is not a valid webhook.", problems)
-    collections, actions = dict.fromkeys(webhook_request.collections), dict.fromkeys(webhook_request.actions)
-    return WebhookSettings(webhook_request.url, tuple(collections), tuple(actions))
+    collections = subscriptions.build_filter(webhook_request.vocabularies, webhook_request.collections)
+    return WebhookSettings(webhook_request.url, collections, tuple(dict.fromkeys(webhook_request.actions)))

@@ -8,6 +8,7 @@ from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFoun
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.text.characters import find_control_char, find_direction_control, find_unstorable_char
 from lexarium.domain.timestamps import now_ms
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.idempotency import delete_account_responses
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import accounts
@@ -50,13 +51,19 @@ def _load_summaries(snapshot: Snapshot, account_list: list[Account]) -> list[Acc
 
 def list_accounts(database: Database) -> list[Account]:
     """Return all accounts by name."""
-    return database.run_read(accounts.list_all_accounts)
+    with database.read() as snapshot:
+        roles = accounts.list_vocabulary_roles(snapshot)
+        return [
+            replace(account, vocabulary_roles=roles.get(account.id, {}))
+            for account in accounts.list_all_accounts(snapshot)
+        ]
 
 
 def get_account(snapshot: Snapshot, account_id: str) -> Account:
     """Return the account with an id; raise NotFound."""
     message = f"There is no account with the id {account_id!r}."
-    return find_or_raise(lambda: accounts.find_account_by_id(snapshot, account_id), account_id, message)
+    account = find_or_raise(lambda: accounts.find_account_by_id(snapshot, account_id), account_id, message)
+    return accounts.load_vocabulary_roles(snapshot, account)
 
 
 def get_account_by_name(database: Database, name: str) -> Account:
@@ -90,21 +97,27 @@ def create_account(transaction: Transaction, name: str, role: Role) -> Account:
 
 
 def update_account(
-    transaction: Transaction, account_id: str, role: Role | None = None, password_hash: str | None = None
+    transaction: Transaction,
+    account_id: str,
+    role: Role | None = None,
+    password_hash: str | None = None,
+    vocabulary: str | None = None,
 ) -> Account:
-    """Change the role or the password of an account; None leaves it unchanged.
+    """Change the role, in a vocabulary or in all, or the password of an account; None leaves it unchanged.
 
     A new password ends every session and every token made from one. Raise Conflict if the account is erased, or if no
     admin would remain.
     """
     account = _get_active_account(transaction, account_id)
-    if role is not None and role != account.role:
+    if role is not None and vocabulary is not None:
+        accounts.set_vocabulary_role(transaction, account_id, vocabulary, role)
+    elif role is not None and role != account.role:
         _require_other_admin(transaction, account)
         accounts.set_role(transaction, account_id, role)
     if password_hash is not None:
         accounts.set_password(transaction, account_id, password_hash)
         accounts.end_all_sessions(transaction, account_id, at=now_ms())
-    return replace(account, role=role or account.role)
+    return get_account(transaction.flush(), account_id)
 
 
 def set_vocabulary_role(transaction: Transaction, account_id: str, vocabulary: str, role: Role) -> None:
@@ -144,4 +157,11 @@ def _require_other_admin(transaction: Transaction, account: Account) -> None:
 
 def serialize_account(account: Account) -> dict[str, Any]:
     """Return an account as JSON of the API."""
-    return {"id": account.id, "name": account.name, "role": account.role, "erased": account.is_erased}
+    roles = {slug: role for slug, role in account.vocabulary_roles.items() if slug in VOCABULARIES}
+    return {
+        "id": account.id,
+        "name": account.name,
+        "role": account.role,
+        "vocabulary_roles": {slug: role for slug, role in roles.items() if not VOCABULARIES[slug].is_removed},
+        "erased": account.is_erased,
+    }

@@ -36,14 +36,14 @@ class Caller:
     # Roles in single vocabularies where they are higher, by slug.
     vocabulary_roles: Mapping[str, Role] = field(default_factory=dict)
 
+    @property
+    def highest_role(self) -> Role:
+        """Highest role in any vocabulary."""
+        return max((self.role, *self.vocabulary_roles.values()), key=lambda role: role.rank)
+
     def get_role(self, vocabulary: str) -> Role:
         """Return the role in a vocabulary."""
         return max(self.role, self.vocabulary_roles.get(vocabulary, Role.NONE), key=lambda role: role.rank)
-
-    @property
-    def highest_role(self) -> Role:
-        """Highest of the roles in any vocabulary."""
-        return max((self.role, *self.vocabulary_roles.values()), key=lambda role: role.rank)
 
     def has_permission(self, permission: Permission, vocabulary: str | None = None) -> bool:
         """Return True if the role in a vocabulary, or else in all of them, allows an action."""

@@ -51,15 +51,14 @@ def create_token(  # noqa: PLR0913 (the options of a token)
             parent_token = accounts.find_token_by_id(connection, parent)
             if parent_token is None or parent_token.revoked_at is not None:
                 raise Unauthenticated("The token was revoked just now.")
-        if role is not None and role.rank > account.highest_role.rank:
-            raise PermissionDenied(
-                f"{name} has the role {account.highest_role}; a token of theirs cannot have the role {role}."
-            )
+        highest = account.highest_role
+        if role is not None and role.rank > highest.rank:
+            raise PermissionDenied(f"{name} has the role {highest}; a token of theirs cannot have the role {role}.")
         token = Token(
             id=mint_id("tok"),
             account=account,
             label=label,
-            role=role or account.highest_role,
+            role=role or highest,
             created_at=now_ms(),
             expires_at=expires_at,
             origin=origin,

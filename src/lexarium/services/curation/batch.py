@@ -10,44 +10,43 @@ import orjson
 
 from lexarium.domain.edit import flatten_fields
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound, VersionConflict
-from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
+from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.record import Record
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.domain.text.characters import find_control_char, format_json_error
-from lexarium.services.access.permissions import Caller, Permission
+from lexarium.services.access.permissions import Caller
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records.lookup import VersionedRecord, get_published
+from lexarium.services.vocabularies.access import ReadScope, find_collection
 from lexarium.store.transaction import Transaction
 
 MAX_PROBLEMS = 1_000  # listed; the others are counted
 
 # Required and optional fields of each operation.
 _FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
-    "create": ({"collection": str, "record": dict}, {"as": str}),
-    "update": ({"id": str, "change": dict}, {"version": int}),
-    "retire": ({"id": str}, {"version": int, "replaced_by": str}),
-    "relate": ({"id": str, "relation": str, "target": str}, {"version": int}),
-    "unrelate": ({"id": str, "relation": str, "target": str}, {"version": int}),
+    "create": ({"collection": str, "record": dict}, {"as": str, "vocabulary": str}),
+    "update": ({"id": str, "change": dict}, {"version": int, "vocabulary": str}),
+    "retire": ({"id": str}, {"version": int, "vocabulary": str, "replaced_by": str}),
+    "relate": ({"id": str, "relation": str, "target": str}, {"version": int, "vocabulary": str}),
+    "unrelate": ({"id": str, "relation": str, "target": str}, {"version": int, "vocabulary": str}),
 }
 _TYPE_NAMES = {str: "text", int: "a whole number", dict: "an object"}
 _ALIAS_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 # Fields of a line, and of a draft, that refer to a record.
 _ID_FIELDS = ("id", "target", "replaced_by")
+_CLASS_FIELDS = {name for collection in MAIN_COLLECTIONS.values() for name in collection.class_fields}
 
 
 def run_batch(
-    transaction: Transaction,
-    caller: Caller,
-    lines: Iterable[tuple[int, bytes]],
-    vocabulary: str = MAIN_VOCABULARY,
+    transaction: Transaction, caller: Caller, lines: Iterable[tuple[int, bytes]], scope: ReadScope, vocabulary: str
 ) -> list[VersionedRecord]:
-    """Apply numbered lines, each a JSON object, to records of one vocabulary; return the written records.
+    """Apply numbered lines, each a JSON object; return the written records.
 
     Raise InvalidInput with the problems of all lines; the transaction must then be rolled back. Without a `version` the
-    current one is changed. `$x` refers to the record that an earlier line created with `"as": "x"`.
+    current one is changed. `$x` refers to the record that an earlier line created with `"as": "x"`. Lines that name no
+    vocabulary of the scope are about the one given.
     """
-    caller.require(Permission.PUBLISH, vocabulary)
-    batch = _Batch(transaction, caller, vocabulary)
+    batch = _Batch(transaction, caller, scope, vocabulary)
     for number, line in lines:
         batch.apply_line(number, line)
     return batch.finish()
@@ -58,13 +57,10 @@ class _UnresolvedAlias(Exception):
 
 
 class _Batch:
-    def __init__(self, transaction: Transaction, caller: Caller, vocabulary: str) -> None:
+    def __init__(self, transaction: Transaction, caller: Caller, scope: ReadScope, vocabulary: str) -> None:
         self._transaction = transaction
-        self._collections = {
-            COLLECTIONS[name].local_name: COLLECTIONS[name] for name in COLLECTIONS.list_names(vocabulary)
-        }
+        self._scope = scope
         self._vocabulary = vocabulary
-        self._class_fields = {name for collection in self._collections.values() for name in collection.class_fields}
         self._writer = RecordWriter(transaction, caller)
         self._saved: list[VersionedRecord] = []
         # New records are saved together: one statement for each would take most of the time.
@@ -79,8 +75,8 @@ class _Batch:
         parsed: dict[str, Any] = {}
         try:
             parsed = _parse_line(line)
-            _validate_line(parsed, self._collections)
-            self._execute(self._resolve_aliases(parsed))
+            _validate_line(parsed)
+            self._execute(self._resolve_aliases(parsed), self._find_vocabulary(parsed))
         except _UnresolvedAlias:
             pass  # The line that should have created the record has the problem.
         except InvalidInput as error:
@@ -108,25 +104,32 @@ class _Batch:
             location = f"{number}/{field}" if field else str(number)
             self._problems.append(FieldProblem(location, detail, f"Line {number}{subject}"))
 
-    def _execute(self, line: Mapping[str, Any]) -> None:
+    def _find_vocabulary(self, line: Mapping[str, Any]) -> str:
+        slug: str = line.get("vocabulary", self._vocabulary)
+        if slug not in self._scope.slugs:
+            problem = FieldProblem("vocabulary", f"should be one of {', '.join(self._scope.slugs)}.")
+            raise InvalidInput("", [problem])
+        return slug
+
+    def _execute(self, line: Mapping[str, Any], vocabulary: str) -> None:
         if line["op"] == "create":
-            self._create(line)
+            self._create(line, vocabulary)
             return
         self._save_new_records()
-        record_id = qualify_id(self._vocabulary, line["id"])
         if find_control_char(line["id"]):
             raise NotFound(f"There is no record with the id {line['id']!r}.")
+        record_id = qualify_id(vocabulary, line["id"])
         current = get_published(self._transaction.flush(), None, record_id, line.get("version"))
         self._saved.append(_OPERATIONS[line["op"]](self._writer, current, line))
 
-    def _create(self, line: Mapping[str, Any]) -> None:
+    def _create(self, line: Mapping[str, Any], vocabulary: str) -> None:
         alias = line.get("as")
         if alias in self._ids_by_alias:
             raise InvalidInput("", [FieldProblem("as", f"is {alias}, which an earlier line calls its record.")])
+        collection = find_collection(ReadScope((vocabulary,), is_chosen=True), line["collection"])
         if "id" in line["record"]:
             self._save_new_records()  # so that an id that one of them has is seen as taken
         with _prefix_problems("record"):
-            collection = self._collections[line["collection"]]
             record = self._writer.prepare_record(collection, flatten_fields(collection, line["record"]))
         self._new_records.append(record)
         if "id" in line["record"]:
@@ -166,8 +169,7 @@ class _Batch:
     def _resolve_draft(self, draft: Mapping[str, Any], part: str, resolve: Callable[[str, Any], Any]) -> dict[str, Any]:
         """Resolve the aliases in a draft or a patch of one."""
         resolved = {
-            name: resolve(f"{part}/{name}", value) if name in self._class_fields else value
-            for name, value in draft.items()
+            name: resolve(f"{part}/{name}", value) if name in _CLASS_FIELDS else value for name, value in draft.items()
         }
         relations = draft.get("relations")
         if isinstance(relations, dict):
@@ -200,7 +202,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     return parsed
 
 
-def _validate_line(line: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
+def _validate_line(line: Mapping[str, Any]) -> None:
     op = line.get("op")
     if not isinstance(op, str) or op not in _FIELDS:
         raise InvalidInput("", [FieldProblem("op", f"should be one of {', '.join(_FIELDS)}.")])
@@ -214,8 +216,6 @@ def _validate_line(line: Mapping[str, Any], collections: Mapping[str, Collection
         if name in line and type(line[name]) is not expected_type
     ]
     invalid_fields = {problem.field for problem in problems}
-    if op == "create" and "collection" not in invalid_fields and line["collection"] not in collections:
-        problems.append(FieldProblem("collection", f"should be one of {', '.join(collections)}."))
     if "as" in line and "as" not in invalid_fields and not _ALIAS_PATTERN.fullmatch(line["as"]):
         problems.append(FieldProblem("as", "should have from 1 to 100 letters, digits, - and _."))
     if problems:

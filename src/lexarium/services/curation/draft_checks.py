@@ -60,6 +60,10 @@ def check_draft(
     Unchanged fields of the current record are not checked.
     """
     current_draft = to_draft(current) if current else {}
+    if current and draft.get("id", current.local_id) != current.local_id:
+        raise InvalidInput(
+            f"This is not a valid {collection.local_name}.", [FieldProblem("id", "stays as it is: ids do not change.")]
+        )
     return _check(
         collection,
         draft,

@@ -12,6 +12,7 @@ from lexarium.domain.identifiers import get_local_id, mint_id
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
+from lexarium.domain.record_texts import TEXT_ROLES
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.text.limits import get_input_limits
 from lexarium.domain.timestamps import now_ms
@@ -55,6 +56,7 @@ class ProposalWriter:
         checked_draft = check_draft(self._transaction, record.collection, draft, record)
         updated = apply_draft(record, checked_draft, self._caller.account.id, now_ms())
         patch = create_merge_patch(to_draft(record), to_draft(updated))
+        patch |= {key: checked_draft[key] for key in TEXT_ROLES if key in checked_draft and updated != record}
         if not patch:
             raise InvalidInput("This changes nothing: the record is so already.")
         return self._add(record.collection, patch, current)
@@ -65,7 +67,9 @@ class ProposalWriter:
 
     def patch_or_retire(self, current: VersionedRecord, patch: Mapping[str, Any]) -> Proposal:
         """Propose a JSON merge patch of a draft, or a retirement if it sets the state."""
-        return self.retire(current, _parse_retirement(patch)) if "state" in patch else self.patch(current, patch)
+        if "state" not in patch:
+            return self.patch(current, patch)
+        return self.retire(current, _parse_retirement(patch))
 
     def add_relation(self, current: VersionedRecord, type_name: str, target: str) -> Proposal:
         """Propose another relation."""
@@ -74,7 +78,8 @@ class ProposalWriter:
 
     def remove_relation(self, current: VersionedRecord, type_name: str, target: str) -> Proposal:
         """Propose the removal of a relation."""
-        targets = [existing for existing in current.record.relation_targets.get(type_name, []) if existing != target]
+        existing = current.record.relation_targets.get(type_name, [])
+        targets = [item for item in existing if item != target]
         return self.patch(current, {"relations": {type_name: targets or None}})
 
     def retire(self, current: VersionedRecord, replaced_by: str | None = None) -> Proposal:
@@ -90,6 +95,7 @@ class ProposalWriter:
     def _add(
         self, collection: Collection, change: Mapping[str, Any], current: VersionedRecord | None = None
     ) -> Proposal:
+        self._caller.require(Permission.PROPOSE, collection.vocabulary)
         proposal = Proposal(
             id=mint_id("prp"),
             collection=collection.name,
@@ -133,7 +139,7 @@ def _parse_retirement(change: Mapping[str, Any]) -> str | None:
 
 
 def get_visible_proposal(snapshot: Snapshot, caller: Caller, proposal_id: str) -> Proposal:
-    """Return a proposal: any for curators, their own for contributors; raise NotFound."""
+    """Return a proposal: any for curators of its vocabulary, their own for contributors; raise NotFound."""
     message = f"There is no proposal with the id {proposal_id!r}."
     proposal = find_or_raise(lambda: proposals.find(snapshot, proposal_id), proposal_id, message)
     if not _is_visible(caller, proposal):
@@ -158,9 +164,12 @@ def get_proposal_status(snapshot: Snapshot, proposal: Proposal) -> dict[str, Any
     return {"conflicts": conflicts, "version": _find_resulting_version(snapshot, proposal)}
 
 
-def limit_to_visible(caller: Caller, proposal_filter: ProposalFilter) -> ProposalFilter:
-    """Return a filter that only shows what the caller may see: all as a curator of a vocabulary, else their own."""
-    scope = get_read_scope(caller)
+def limit_to_visible(caller: Caller, proposal_filter: ProposalFilter, scope: ReadScope | None = None) -> ProposalFilter:
+    """Return a filter that only shows what the caller may see: all as a curator of a vocabulary, else their own.
+
+    With a scope, only proposals of its vocabularies.
+    """
+    scope = scope or get_read_scope(caller)
     curated = [slug for slug in scope.slugs if caller.has_permission(Permission.PUBLISH, slug)]
     readable = scope.collections if len(scope.slugs) < len(VOCABULARIES) else None
     if len(curated) == len(scope.slugs):
@@ -171,11 +180,20 @@ def limit_to_visible(caller: Caller, proposal_filter: ProposalFilter) -> Proposa
     return replace(proposal_filter, collections=readable, reader=caller.account.id, curated=names)
 
 
-def list_proposals(
-    snapshot: Snapshot, caller: Caller, state: ProposalState | None, after: tuple[int, str] | None, limit: int
+def list_proposals(  # noqa: PLR0913, PLR0917 (a filter and a page)
+    snapshot: Snapshot,
+    caller: Caller,
+    scope: ReadScope,
+    state: ProposalState | None,
+    after: tuple[int, str] | None,
+    limit: int,
 ) -> Sequence[Proposal]:
-    """Return the next proposals that the caller may see, the oldest first; `after` is the time and id of the last."""
-    return proposals.list_page(snapshot, limit_to_visible(caller, ProposalFilter(state=state)), after, limit)
+    """Return the next proposals of a scope that the caller may see, the oldest first.
+
+    `after` is the time and id of the last one.
+    """
+    visible = limit_to_visible(caller, ProposalFilter(state=state), scope)
+    return proposals.list_page(snapshot, visible, after, limit)
 
 
 def list_own(snapshot: Snapshot, caller: Caller, before: tuple[int, str] | None, limit: int) -> Sequence[Proposal]:
@@ -281,6 +299,14 @@ def withdraw_proposal(transaction: Transaction, caller: Caller, proposal_id: str
     if proposal.author != caller.account.id:
         raise PermissionDenied("Only who made a proposal may withdraw it.")
     return _decide(transaction, proposal, caller, ProposalState.WITHDRAWN, "")
+
+
+def _get_decidable(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:
+    """Return an open proposal that the caller may decide; raise NotFound, PermissionDenied or Conflict."""
+    caller.require_anywhere(Permission.PUBLISH)
+    proposal = _get_open(transaction, caller, proposal_id)
+    caller.require(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
+    return proposal
 
 
 def _get_open(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:

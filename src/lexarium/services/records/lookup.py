@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lexarium.domain.change import Change
 from lexarium.domain.errors import NotFound, RecordMerged, RecordRetired, VersionConflict
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection
@@ -35,7 +36,8 @@ def get_change(
     find: Callable[[], Change | None], record_id: str, collection: Collection | None = None, prefix: str = ""
 ) -> Change:
     """Return the change of a record that `find` returns; raise NotFound if it is None or of another collection."""
-    message = f"There is no {prefix}{collection.name if collection else 'record'} with the id {record_id!r}."
+    noun = collection.local_name if collection else "record"
+    message = f"There is no {prefix}{noun} with the id {get_local_id(record_id)!r}."
     change = find_or_raise(find, record_id, message)
     if collection is not None and change.collection != collection.name:
         raise NotFound(message)
@@ -89,7 +91,7 @@ def require_unmerged(record: Record) -> None:
 def require_version(change: Change, version: int) -> None:
     """Raise VersionConflict unless a record has this version."""
     if change.version != version:
-        message = f"{change.record_id} is at version {change.version} now, not at {version}."
+        message = f"{get_local_id(change.record_id)} is at version {change.version} now, not at {version}."
         raise VersionConflict(f"{message} Read it again, and change that.", version=change.version)
 
 

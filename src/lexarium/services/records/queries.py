@@ -13,8 +13,9 @@ import orjson
 from lexarium.domain.change import Change
 from lexarium.domain.edit import FieldDiff, diff_records
 from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, split_id
 from lexarium.domain.record import ListQuery, RecordState, RelatedRecord
-from lexarium.domain.schema.collections import RELATION_TYPES, Collection
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.services.records import releases
 from lexarium.services.records.lookup import get_change, get_published_change, list_mappings
 from lexarium.store import records, relations, revisions
@@ -44,11 +45,16 @@ class Referrer(NamedTuple):
     collection: str
 
 
-def resolve_revision(snapshot: Snapshot, release: str | None, as_of: int | None) -> int:
-    """Return the revision of a release, or `as_of`, or the current revision; raise NotFound or InvalidInput."""
+def resolve_revision(
+    snapshot: Snapshot, release: str | None, as_of: int | None, vocabulary: str = MAIN_VOCABULARY
+) -> int:
+    """Return the revision of a release of a vocabulary, or `as_of`, or the current one.
+
+    Raise NotFound or InvalidInput.
+    """
     current_revision = read_position(snapshot).revision
     if release is not None:
-        return releases.get_release(snapshot, release).revision
+        return releases.get_release(snapshot, release, vocabulary).revision
     if as_of is None:
         return current_revision
     _require_past(current_revision, "as_of", as_of, "That revision is not there yet.")
@@ -144,20 +150,20 @@ def _build_cursor_error(reason: str) -> InvalidInput:
     return InvalidInput("The page cannot be found.", [FieldProblem("cursor", reason)])
 
 
-def list_versions(snapshot: Snapshot, collection: Collection, record_id: str, revision: int) -> list[Change]:
+def list_versions(snapshot: Snapshot, collection: Collection | None, record_id: str, revision: int) -> list[Change]:
     """Return all versions of a record in any state, the newest first; raise NotFound."""
     get_change(lambda: revisions.find_at(snapshot, record_id, revision), record_id, collection)
     return revisions.list_history(snapshot, record_id, revision)
 
 
-def get_version(snapshot: Snapshot, collection: Collection, record_id: str, version: int) -> Change:
+def get_version(snapshot: Snapshot, collection: Collection | None, record_id: str, version: int) -> Change:
     """Return a version of a record; raise NotFound."""
     find = partial(revisions.find_version, snapshot, record_id, version)
     return get_change(find, record_id, collection, f"version {version} of a ")
 
 
 def diff_versions(
-    snapshot: Snapshot, collection: Collection, record_id: str, from_version: int, to_version: int
+    snapshot: Snapshot, collection: Collection | None, record_id: str, from_version: int, to_version: int
 ) -> list[FieldDiff]:
     """Return the fields that differ between two versions of a record."""
     older = get_version(snapshot, collection, record_id, from_version)
@@ -183,13 +189,14 @@ def list_related(snapshot: Snapshot, change: Change) -> list[dict[str, Any]]:
         {
             "relation": related.type_name,
             "direction": "out" if related.side == "source" else "in",
-            "id": related.id,
+            "id": get_local_id(related.id),
             "name": related.name,
+            "vocabulary": split_id(related.id)[0],
         }
         for related in find_related(snapshot, change.record_id)
     ]
     return items + [
-        {"relation": mapping.relation, "direction": "out", "id": mapping.target, "name": ""}
+        {"relation": mapping.relation, "direction": "out", "id": mapping.target, "name": "", "vocabulary": None}
         for mapping in list_mappings(change.to_record())
     ]
 
@@ -201,7 +208,12 @@ def list_hierarchy(
 
     Paths continue through retired records.
     """
-    type_names = [name for name in RELATION_TYPES.hierarchical if type_name in (None, name)]
+    own_collections = set(COLLECTIONS.list_names(split_id(change.record_id)[0]))
+    type_names = [
+        name
+        for name in RELATION_TYPES.hierarchical
+        if type_name in (None, name) and not own_collections.isdisjoint(RELATION_TYPES[name].targets)
+    ]
     if not type_names:
         raise InvalidInput("That is no hierarchy.", [FieldProblem("relation", "is not the name of a hierarchy.")])
     depths = relations.walk_hierarchy(snapshot, change.record_id, type_names, upward=upward, max_depth=_MAX_DEPTH)
@@ -212,17 +224,19 @@ def list_hierarchy(
 
 
 def _sort_by_depth(depths: Mapping[str, int], names: Mapping[str, str]) -> list[dict[str, Any]]:
-    items = [{"id": item, "name": name, "depth": depths[item]} for item, name in names.items()]
+    items = [{"id": get_local_id(item), "name": name, "depth": depths[item]} for item, name in names.items()]
     return sorted(items, key=lambda item: (item["depth"], str(item["name"]).casefold(), item["id"]))
 
 
-def list_changes(snapshot: Snapshot, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
+def list_changes(snapshot: Snapshot, since: int, limit: int, collections: Sequence[str] | None = None) -> list[Change]:
     """Return the changes after a sequence number; raise InvalidInput if it is in the future."""
     _require_past(read_position(snapshot).revision, "since", since, "There are no such changes yet.")
     return revisions.list_since(snapshot, since, limit, collections)
 
 
-def list_changes_newest(database: Database, since: int, limit: int, collections: Sequence[str] = ()) -> list[Change]:
+def list_changes_newest(
+    database: Database, since: int, limit: int, collections: Sequence[str] | None = None
+) -> list[Change]:
     """Return the changes after a sequence number that another node may have given out: retry on the primary."""
     try:
         return database.run_read(list_changes, since, limit, collections)

@@ -1,8 +1,9 @@
-"""Named releases of the catalogue."""
+"""Named releases of vocabularies."""
 
 import re
 
-from lexarium.domain.errors import Conflict
+from lexarium.domain.errors import Conflict, NotFound
+from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.release import Release
 from lexarium.domain.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
@@ -21,21 +22,27 @@ def validate_release_name(name: str) -> str:
     return name
 
 
-def create_release(transaction: Transaction, caller: Caller, name: str, note: str) -> Release:
-    """Name the current revision; raise Conflict if the name is taken."""
-    caller.require(Permission.PUBLISH)
-    if releases.find(transaction.flush(), name):
+def create_release(
+    transaction: Transaction, caller: Caller, name: str, note: str, vocabulary: str = MAIN_VOCABULARY
+) -> Release:
+    """Name the current revision of a vocabulary; raise Conflict if the name is taken there."""
+    caller.require(Permission.PUBLISH, vocabulary)
+    if releases.find(transaction.flush(), qualify_id(vocabulary, name)):
         raise Conflict(f"There is a release {name!r} already.")
-    release = Release(name, transaction.revision, note, caller.account.id, now_ms())
+    release = Release(qualify_id(vocabulary, name), transaction.revision, note, caller.account.id, now_ms())
     releases.add(transaction, release)
     return release
 
 
-def get_release(snapshot: Snapshot, name: str) -> Release:
-    """Return the release with a name; raise NotFound."""
-    return find_or_raise(lambda: releases.find(snapshot, name), name, f"There is no release {name!r}.")
+def get_release(snapshot: Snapshot, name: str, vocabulary: str = MAIN_VOCABULARY) -> Release:
+    """Return the release of a vocabulary with a name; raise NotFound."""
+    message = f"There is no release {name!r}."
+    release = find_or_raise(lambda: releases.find(snapshot, qualify_id(vocabulary, name)), name, message)
+    if release.vocabulary != vocabulary:
+        raise NotFound(message)
+    return release
 
 
-def list_releases(snapshot: Snapshot) -> list[Release]:
-    """Return all releases, the newest first."""
-    return releases.list_all(snapshot)
+def list_releases(snapshot: Snapshot, vocabulary: str = MAIN_VOCABULARY) -> list[Release]:
+    """Return all releases of a vocabulary, the newest first."""
+    return [release for release in releases.list_all(snapshot) if release.vocabulary == vocabulary]

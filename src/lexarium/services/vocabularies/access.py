@@ -10,7 +10,7 @@ from lexarium.domain.identifiers import qualify_id, split_id
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.text.characters import find_control_char, find_unstorable_char
-from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, get_default_vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, find_valpha_vocabulary, get_default_vocabulary
 from lexarium.services.access.permissions import Caller
 from lexarium.store import records, vocabularies
 from lexarium.store.position import Snapshot
@@ -74,6 +74,11 @@ def _choose(vocabularies: Sequence[Vocabulary], chosen: Sequence[str]) -> ReadSc
 
 def _can_read(caller: Caller | None, vocabulary: Vocabulary) -> bool:
     return not vocabulary.is_private or (caller is not None and caller.get_role(vocabulary.slug) is not Role.NONE)
+
+
+def get_unqualified_vocabulary() -> Vocabulary:
+    """Return the vocabulary of paths of v1 that name none: that of v-alpha, else the default one."""
+    return find_valpha_vocabulary() or get_default_vocabulary()
 
 
 def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:

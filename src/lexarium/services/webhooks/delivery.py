@@ -16,7 +16,7 @@ from lexarium.domain.errors import LexariumError
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.timestamps import format_timestamp, now_ms
 from lexarium.domain.webhook import TEST_SEQ, Webhook, WebhookDelivery
-from lexarium.services.serializers import serialize_change
+from lexarium.services.serializers import Presentation, serialize_change
 from lexarium.services.webhooks.sender import TIMEOUT_SECONDS, DeliveryFailed, resolve_target, send, start_deadline
 from lexarium.store import leases, revisions, webhooks
 from lexarium.store.database import Database
@@ -41,8 +41,10 @@ _JITTER = (0.75, 1.25)
 class DeliveryWorker:
     """Background thread that delivers while its process holds the lease."""
 
-    def __init__(self, database: Database, *, allow_private: bool) -> None:
+    def __init__(self, database: Database, base: str, *, allow_private: bool) -> None:
+        """Create the worker of a service at a base address."""
         self._database = database
+        self._presentation = Presentation(base)
         self._allow_private = allow_private
         self._holder = mint_id("dlv")
         self._held_until = 0
@@ -117,7 +119,7 @@ class DeliveryWorker:
                     return
                 # The same at each attempt. The epoch keeps it unique after a restore, which reuses sequence numbers.
                 message_id = f"msg_{position.epoch}_{change.seq}"
-                payload = serialize_change(change)
+                payload = serialize_change(change, self._presentation)
                 delivery = _send(webhook, change.seq, message_id, payload, allow_private=self._allow_private)
                 updated = self._database.run_write(partial(_record_delivery, webhook=webhook, delivery=delivery))
                 if delivery.error or updated is None or updated.disabled is not None:

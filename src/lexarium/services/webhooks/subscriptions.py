@@ -2,15 +2,20 @@
 
 import base64
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lexarium.domain.change import Action
 from lexarium.domain.errors import FieldProblem
 from lexarium.domain.identifiers import mint_id
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.timestamps import format_timestamp, now_ms
-from lexarium.domain.webhook import Webhook, WebhookDelivery
+from lexarium.domain.vocabulary import VOCABULARIES
+from lexarium.domain.webhook import ALL, Webhook, WebhookDelivery
 from lexarium.services.not_found import find_or_raise
+from lexarium.services.vocabularies.access import get_unqualified_vocabulary
 from lexarium.services.webhooks.sender import DeliveryFailed, resolve_target, start_deadline
 from lexarium.store import webhooks
 from lexarium.store.position import Snapshot
@@ -37,6 +42,36 @@ def find_url_problems(url: str, *, allow_private: bool) -> list[FieldProblem]:
     except DeliveryFailed as error:
         return [FieldProblem("url", f"cannot be sent to: {error}")]
     return []
+
+
+def find_filter_problems(vocabularies: Sequence[str], collections: Sequence[str]) -> list[FieldProblem]:
+    """Return what is not there of vocabularies and collections that a webhook shall be limited to."""
+    known = [item.slug for item in VOCABULARIES.values() if not item.is_removed]
+    problems = [
+        FieldProblem(f"vocabularies/{index}", f"should be one of {', '.join(known)}.")
+        for index, slug in enumerate(vocabularies)
+        if slug not in known
+    ]
+    slugs = vocabularies or [get_unqualified_vocabulary().slug]
+    names = {COLLECTIONS[name].local_name: None for slug in slugs for name in COLLECTIONS.list_names(slug)}
+    return problems + [
+        FieldProblem(f"collections/{index}", f"should be one of {', '.join(names)}.")
+        for index, name in enumerate(collections)
+        if name not in names and not problems
+    ]
+
+
+def build_filter(vocabularies: Sequence[str], collections: Sequence[str]) -> tuple[str, ...]:
+    """Return what a webhook stores of vocabularies and collections.
+
+    Without vocabularies, collections are those of the default one.
+    """
+    if not vocabularies and not collections:
+        return ()
+    if not vocabularies:
+        slug = get_unqualified_vocabulary().slug
+        return tuple(dict.fromkeys(qualify_name(slug, name) for name in collections))
+    return tuple(dict.fromkeys(f"{slug}/{name}" for slug in vocabularies for name in collections or (ALL,)))
 
 
 def create_webhook(transaction: Transaction, settings: WebhookSettings) -> Webhook:
@@ -97,7 +132,8 @@ def serialize_webhook(webhook: Webhook) -> dict[str, Any]:
     return {
         "id": webhook.id,
         "url": webhook.url,
-        "collections": webhook.collections,
+        "vocabularies": webhook.vocabularies,
+        "collections": webhook.collection_names,
         "actions": webhook.actions,
         "seq": webhook.seq,
         "created": format_timestamp(webhook.created),

@@ -12,6 +12,8 @@ from starlette.responses import Response
 
 from lexarium.domain import errors
 from lexarium.domain.errors import LexariumError, RecordMerged, StoreError
+from lexarium.domain.identifiers import get_local_id
+from lexarium.services.vocabularies.access import AmbiguousId
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +21,7 @@ _STATUS_BY_ERROR: dict[type[LexariumError], int] = {
     errors.InvalidInput: 422,
     errors.RecordRetired: 410,
     RecordMerged: 409,
+    AmbiguousId: 300,
     errors.NotFound: 404,
     errors.VersionConflict: 412,
     errors.Unauthenticated: 401,
@@ -105,9 +108,9 @@ def _describe_domain_error(error: LexariumError) -> tuple[int, str, dict[str, An
         unavailable = "The catalogue's database cannot be used at this moment. Try again."
         detail = DISK_FULL_MESSAGE if isinstance(error, errors.DiskFull) else unavailable
     if isinstance(error, errors.RecordRetired):
-        extensions["replaced_by"] = error.replaced_by
+        extensions["replaced_by"] = error.replaced_by and get_local_id(error.replaced_by)
     if isinstance(error, RecordMerged):
-        extensions["merged_into"] = error.survivor_id
+        extensions["merged_into"] = get_local_id(error.survivor_id)
     if isinstance(error, errors.Conflict):
         extensions |= error.details
     if isinstance(error, errors.InvalidInput):

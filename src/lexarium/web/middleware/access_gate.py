@@ -1,5 +1,7 @@
 """Access control of a private catalogue (the setting `read`): only authenticated callers may read."""
 
+from contextlib import suppress
+
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -8,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexarium.domain.errors import LexariumError, Unauthenticated
 from lexarium.services.access.authentication import Authenticator
+from lexarium.services.access.permissions import Caller
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.write_requests import authenticate_header
 from lexarium.web.pages import session
@@ -31,6 +34,21 @@ class AccessGate:
         if self.is_private:
             authorization = request.headers.get("authorization") or session.get_authorization(request)
             await authenticate_header(authorization, self._authenticator)
+
+
+async def find_reader(request: Request, authenticator: Authenticator) -> Caller | None:
+    """Return the caller of a request that needs no token; raise Unauthenticated if it has one that is not valid.
+
+    A session of the pages counts too, as long as it lasts.
+    """
+    header = request.headers.get("authorization")
+    if header is not None:
+        return await authenticate_header(header, authenticator)
+    session_header = session.get_authorization(request)
+    if session_header is not None:
+        with suppress(Unauthenticated):
+            return await authenticate_header(session_header, authenticator)
+    return None
 
 
 class AccessGateMiddleware:

@@ -2,32 +2,38 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from inspect import get_annotations, getdoc, iscoroutinefunction
-from typing import Any, get_origin
+from typing import Annotated, Any, Self, get_origin
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lexarium.domain.errors import FieldProblem, InvalidInput, VersionConflict
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.errors import FieldProblem, InvalidInput, NotFound, VersionConflict
+from lexarium.domain.identifiers import get_local_id, qualify_id
+from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.validation import format_error
+from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.idempotency import IdempotencyRequest, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord, get_published
-from lexarium.services.serializers import serialize_record
+from lexarium.services.serializers import Presentation, serialize_record
+from lexarium.services.vocabularies.access import ReadScope, get_read_scope, get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.conditional import encode_response
+from lexarium.web.http.languages import get_languages
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
-from lexarium.web.middleware.access_gate import AccessGate
+from lexarium.web.middleware.access_gate import AccessGate, find_reader
 from lexarium.web.pages.site import Site
 from lexarium.web.request_models import parse_model
 from lexarium.web.v1.responses import OrjsonResponse, to_response
@@ -36,8 +42,8 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 MIN_COMPRESSED_BYTES = 1024
 INVALID_BODY = "The body is not valid."
-_ETAG = re.compile(r'"(\d{1,9})(?:-[a-z]+)?"', re.ASCII)
-"""ETag of a version, in whichever content encoding it was sent."""
+_ETAG = re.compile(r'"(\d{1,9})(?:-[A-Za-z0-9-]+)?"', re.ASCII)
+"""ETag of a version, in whichever language and content encoding it was sent."""
 
 
 class Parameters(BaseModel, defer_build=True):
@@ -58,14 +64,24 @@ class RequestContext:
     gate: AccessGate
     event_streams: EventStreams
     request: Request
-    path_collection: Collection | None = None
-    """Collection in the path, if any."""
     caller: Caller = field(init=False)
     """Set for operations that need a token."""
+    reader: Caller | None = None
+    """The caller; of operations that need no token, if there is one."""
+    path_vocabulary: Vocabulary | None = None
+    """Vocabulary that the path is about, if any."""
+    path_collection: Collection | None = None
+    """Collection in the path, if any."""
     expected_versions: frozenset[int] | None = None
     """Versions that `If-Match` allows to change; None for any."""
     rate_limit_headers: dict[str, str] = field(default_factory=dict)
     """Set for writes, and sent with every response to them."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Vocabulary that the path of an operation is about."""
+        assert self.path_vocabulary is not None
+        return self.path_vocabulary
 
     @property
     def collection(self) -> Collection:
@@ -73,9 +89,46 @@ class RequestContext:
         assert self.path_collection is not None
         return self.path_collection
 
-    def find_expected(self, record_id: str, transaction: Transaction) -> VersionedRecord:
-        """Return a published record of the collection if `If-Match` names its version; raise otherwise."""
-        return self.require_expected(get_published(transaction.flush(), self.collection, record_id))
+    def get_scope(self, chosen: Sequence[str] = ()) -> ReadScope:
+        """Return the vocabularies that the caller may read, or those of them that are chosen; raise NotFound."""
+        return get_read_scope(self.reader, chosen)
+
+    def resolve_path(self, *, has_default: bool) -> None:
+        """Find the vocabulary and the collection of the path; raise NotFound unless the caller may read them.
+
+        A path without a vocabulary is about the default one if `has_default`.
+        """
+        slug, name = (self.request.path_params.get(key) for key in ("vocabulary", "collection"))
+        if slug is not None:
+            [self.path_vocabulary] = self.get_scope((slug,)).vocabularies
+        elif has_default:
+            self.path_vocabulary = get_unqualified_vocabulary()
+            if self.path_vocabulary.slug not in self.get_scope().slugs:
+                raise HTTPException(404)
+        if name is not None:
+            self.path_collection = COLLECTIONS.get(qualify_name(self.vocabulary.slug, name))
+            if self.path_collection is None:
+                known = ", ".join(collection.local_name for collection in self.vocabulary.collections)
+                raise NotFound(f"{self.vocabulary.slug} has no collection {name!r}; there are {known}.")
+
+    def qualify(self, local_id: str) -> str:
+        """Return the id of a record of the vocabulary of the path that is unique in the database; raise NotFound."""
+        return qualify_client_id(self.vocabulary.slug, local_id)
+
+    @property
+    def presentation(self) -> Presentation:
+        """How records are shown that are not asked for in a language."""
+        return Presentation(self.site.vocabulary.base)
+
+    @property
+    def translated(self) -> Presentation:
+        """How records are shown in the languages that the request asks for."""
+        return Presentation(self.site.vocabulary.base, get_languages(self.request))
+
+    def find_expected(self, local_id: str, transaction: Transaction) -> VersionedRecord:
+        """Return a published record of the path if `If-Match` names its version; raise otherwise."""
+        record_id = self.qualify(local_id)
+        return self.require_expected(get_published(transaction.flush(), self.path_collection, record_id))
 
     def require_expected(self, record: VersionedRecord) -> VersionedRecord:
         """Return the record if `If-Match` names its version; raise VersionConflict, which holds it, otherwise."""
@@ -84,8 +137,16 @@ class RequestContext:
             return record
         versions = " or ".join(str(version) for version in sorted(expected))
         instead = f"not at {versions}" if versions else 'and If-Match names none: an ETag is such as "1"'
-        message = f"{record.record.id} is at version {record.version} now, {instead}. Read it again, and change that."
-        raise VersionConflict(message, version=record.version, record=serialize_record(record.change))
+        message = f"{record.record.local_id} is at version {record.version} now, {instead}. Read it again, and change"
+        content = serialize_record(record.change, record.record, self.presentation)
+        raise VersionConflict(f"{message} that.", version=record.version, record=content)
+
+
+def qualify_client_id(vocabulary: str, local_id: str) -> str:
+    """Return the unique id of a record, given what a client calls it; raise NotFound for what no record is called."""
+    if get_local_id(local_id) != local_id:
+        raise NotFound(f"There is no record with the id {get_local_id(local_id)!r}.")
+    return qualify_id(vocabulary, local_id)
 
 
 def _parse_if_match(header: str | None) -> frozenset[int] | None:
@@ -133,7 +194,7 @@ class Operation:
 
     method: str
     path: str
-    """Path below `/api/v1`. It may begin with `/{collection}`, the name of any collection."""
+    """Path below `/api/v1`. It may have a `{vocabulary}`, or begin with a `/{collection}` of the default one."""
     handler: Callable[..., Any]
     """Its docstring is the summary and description of the operation."""
     responses: Mapping[int, Success]
@@ -154,6 +215,8 @@ class Operation:
     """Statuses of errors that are not derived from the rest of the declaration."""
     headers: tuple[str, ...] = ()
     """Request headers that the handler reads."""
+    has_vocabulary: bool = False
+    """Whether there is the same operation for every vocabulary, in which case this one is that of the default one."""
 
     def __post_init__(self) -> None:
         self.name = self.name or self.handler.__name__
@@ -161,7 +224,7 @@ class Operation:
         arguments = [item for name, item in get_annotations(self.handler).items() if name != "return"]
         models = [item for item in arguments if isinstance(item, type) and issubclass(item, BaseModel)]
         self.parameters = next((model for model in models if issubclass(model, Parameters)), Parameters)
-        self.path_names = set(re.findall(r"{(\w+)}", self.path)) - {"collection"}
+        self.path_names = set(re.findall(r"{(\w+)}", self.path)) - {"collection", "vocabulary"}
         names = {info.alias or name: info for name, info in self.parameters.model_fields.items()}
         # By name: whether the parameter may be repeated.
         self.query_names = {
@@ -179,12 +242,20 @@ class Operation:
         self.needs_token = self.needs_token or self.permission is not None or self._takes_transaction
         self.accepts_key = self._takes_transaction and not self.returns_secret
 
+    def in_vocabulary(self) -> Self:
+        """Return the same operation for any vocabulary. The collection of a record follows from the record."""
+        path = re.sub(
+            r"^/{collection}(?=/|$)", "/records" if "{id}" in self.path else "/collections/{collection}", self.path
+        )
+        path = f"/vocabularies/{{vocabulary}}{path}"
+        return replace(self, path=path, name=f"vocabulary_{self.name}", has_vocabulary=False)
+
     @property
     def error_statuses(self) -> set[int]:
         """Statuses of errors that the operation may return, besides those that every operation may."""
         statuses_by_cause = (
             (True, {422, *self.errors}),  # an unknown parameter is a 422
-            (self.path_names or "{collection}" in self.path, {404}),
+            (self.path_names or "{" in self.path or "vocabulary" in self.query_names, {404}),
             (self.body, {400, 408, 413, 415}),
             (self.accepts_key, {400, 408, 409, 413}),
             (self.returns_secret, {400}),
@@ -198,13 +269,18 @@ class Operation:
     async def respond(self, context: RequestContext) -> Response:
         """Check the request part by part, run the handler, and return its response."""
         request, limits = context.request, context.site.limits
-        if request.query_params:
-            self._check_names(context)
         if self.returns_secret and "idempotency-key" in request.headers:
             detail = "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere."
             raise HTTPProblem(400, detail)
         if self.needs_token:
-            context.caller = await self._authenticate(context)
+            context.caller = context.reader = await self._authenticate(context)
+        else:
+            context.reader = await find_reader(request, context.site.authenticator)
+        context.resolve_path(has_default=self.has_vocabulary)
+        if request.query_params:
+            self._check_names(context)
+        if self.permission is not None:
+            self._require_permission(context)
         if self.if_match:
             context.expected_versions = _parse_if_match(request.headers.get("if-match"))
         data = {}
@@ -224,13 +300,21 @@ class Operation:
         return response
 
     async def _authenticate(self, context: RequestContext) -> Caller:
-        """Return the caller; count a write against their rate limit; check their permission."""
+        """Return the caller, and count a write against their rate limit."""
         caller = await authenticate_request(context.request, context.site.authenticator)
         if self.method != "GET":
             context.rate_limit_headers = context.site.limits.write_limiter.acquire(caller.token_id)
-        if self.permission is not None:
-            caller.require(self.permission)
         return caller
+
+    def _require_permission(self, context: RequestContext) -> None:
+        """Raise PermissionDenied unless the caller has the permission, which records of any vocabulary may need."""
+        assert self.permission is not None
+        if context.path_vocabulary is not None:
+            context.caller.require(self.permission, context.path_vocabulary.slug)
+        elif self.permission is Permission.ADMINISTER:
+            context.caller.require(self.permission)
+        else:
+            context.caller.require_anywhere(self.permission)
 
     async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
         database, handler = context.site.database, partial(self.handler, context, *arguments)
@@ -296,6 +380,17 @@ async def read_json(request: Request, limits: Limits) -> dict[str, Any]:
 def split_commas(values: list[str]) -> list[str]:
     """Split values that are separated by commas, given once or repeatedly; drop empty ones."""
     return [part.strip() for part in ",".join(values).split(",") if part.strip()]
+
+
+LangParam = Annotated[
+    str | None,
+    Field(max_length=100, description="The language of names and definitions; left out: as `Accept-Language` says."),
+]
+VocabulariesParam = Annotated[
+    tuple[str, ...], BeforeValidator(lambda values: tuple(dict.fromkeys(split_commas(values))))
+]
+"""Slugs, separated by commas or repeated."""
+VOCABULARIES_TEXT = "Only of these vocabularies, separated by commas or given each; left out: of all."
 
 
 def split_names(known: Iterable[str], *, allow_none: bool = False) -> BeforeValidator:

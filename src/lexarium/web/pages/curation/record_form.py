@@ -16,7 +16,7 @@ from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.text.characters import find_control_char
-from lexarium.domain.validation import build_draft_model, validate_draft
+from lexarium.domain.validation import OPTIONAL_KEYS, build_draft_model, validate_draft
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
@@ -33,7 +33,7 @@ from lexarium.web.pages.site import Site
 
 _RELATIONS_FIELD = "relations"
 # Relations have pages of their own, and translations and the id parts of the form of their own.
-_OTHER_FIELDS = frozenset({_RELATIONS_FIELD, "id", *translation_fields.DRAFT_KEYS, "notes", "notations"})
+_OTHER_FIELDS = OPTIONAL_KEYS | {_RELATIONS_FIELD}
 # Further fields are folded away.
 _MAX_MAIN_FIELDS = 8
 # Only so many names of a draft are compared with those of other records.
@@ -116,7 +116,9 @@ def build_form_field(collection: Collection, name: str) -> FormField:
 def _build_empty_draft(collection: Collection) -> dict[str, Any]:
     fields = build_draft_model(collection.name).model_fields
     return {
-        name: "" if info.is_required() else info.get_default(call_default_factory=True) for name, info in fields.items()
+        name: "" if info.is_required() else info.get_default(call_default_factory=True)
+        for name, info in fields.items()
+        if name not in OPTIONAL_KEYS
     }
 
 

@@ -11,9 +11,10 @@ from lexarium.client import models
 from lexarium.domain.account import Origin
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.record import RecordState
+from lexarium.domain.record_texts import TEXT_ROLES
 from lexarium.domain.schema.collections import (
-    COLLECTIONS,
     CONCEPT,
+    MAIN_COLLECTIONS,
     SEARCH_HIT_FIELDS,
     SEARCH_HIT_NUMBER_KEY,
     Collection,
@@ -39,6 +40,7 @@ _RESPONSE_NAMES = {
 """Published names that differ from those of the types. Generated clients use them, so they must not change."""
 _TEXT_SCHEMAS = {
     "PlainText": "A text to find terms in, in UTF-8.",
+    "LinkmlSchema": "A schema in LinkML YAML.",
     "Batch": "One `BatchLine` a line; `limits` of `GET /api/v1` tells how many.",
     "BatchResults": "One `BatchResult` a line, in the order of the lines that were sent.",
     "Events": "Server-sent events: each with an `id` to resume after, `event: change`, and a `Change` as `data`.",
@@ -113,7 +115,7 @@ class _ResponseSchemaGenerator(RequestSchemaGenerator):
 def build_components() -> dict[str, Any]:
     """Return every schema, by name."""
     bodies = {model for operation in OPERATIONS if operation.body for model in operation.body.content.values()}
-    drafts = {build_valpha_model(name) for name, collection in COLLECTIONS.items() if collection.in_valpha}
+    drafts = {build_valpha_model(name) for name, collection in MAIN_COLLECTIONS.items() if collection.in_valpha}
     requests = {model for model in bodies if isinstance(model, type)}
     requests |= {BatchLine, Origin, ProposalState, RecordState, build_draft_model("concept"), *drafts}
     responses = {value for value in vars(models).values() if is_typeddict(value)}
@@ -122,6 +124,7 @@ def build_components() -> dict[str, Any]:
         **_define(responses.union(_iter_valpha_types()), _ResponseSchemaGenerator),
         **_define(requests, RequestSchemaGenerator),
         "JsonldExport": {"additionalProperties": True, "description": "SKOS in JSON-LD.", "type": "object"},
+        "JsonSchema": {"additionalProperties": True, "description": "JSON Schema, 2020-12.", "type": "object"},
         "LinkmlExport": {"additionalProperties": True, "description": "Entries by their slots.", "type": "object"},
     }
     # A type in the functional syntax has no docstrings of its fields.
@@ -139,7 +142,7 @@ def build_components() -> dict[str, Any]:
 
 def _build_draft_schema(draft: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a draft for any collection, from that of a draft for one of them."""
-    properties = {name: draft["properties"][name] for name in ("name", "aliases", "sources", "relations")}
+    properties = {name: draft["properties"][name] for name in ("name", *TEXT_ROLES, "aliases", "sources", "relations")}
     fields = {
         "additionalProperties": {"type": ["string", "integer", "null"]},
         "default": {},
@@ -159,7 +162,7 @@ def _iter_valpha_types() -> Iterator[Any]:
     """Yield the types of the responses of v-alpha, and of the export that is made of them."""
     yield from (ValphaProposal, ValphaResource)
     records: list[Any] = []
-    for collection in COLLECTIONS.values():
+    for collection in MAIN_COLLECTIONS.values():
         if not collection.valpha_field_names:
             continue
         name, kind = f"Valpha{name_record_schema(collection)}", collection.name

@@ -32,7 +32,11 @@ _TAGS = {
     "service": "The service itself, and any record by its identifier alone.",
     "search": "Finding records.",
     "annotate": "Finding the terms in a text.",
-    "records": "The records of a collection. `GET /api/v1` names the collections.",
+    "vocabularies": "Vocabularies: their metadata, rules and schemas.",
+    "records": (
+        "Records. Paths without a vocabulary are about the default one. An id in a path is percent-encoded. It may be"
+        " in the query instead, as in `/api/v1/vocabularies/V/history?id=…`, and so may an `iri`."
+    ),
     "changes": "The feed: every change, in order, once; and live.",
     "batch": "Many writes in one request, all or nothing.",
     "proposals": "What contributors would change, and curators decide.",
@@ -49,7 +53,8 @@ _REQUEST_HEADERS = {
     "Last-Event-Id": "Where a live stream resumes.",
 }
 _ERROR_DESCRIPTIONS = {
-    308: "The record is merged into another",
+    300: "Several vocabularies have a record of this id",
+    308: "The record is merged into another, or has another id",
     400: "The request cannot be read",
     401: "No token, or one that is not valid",
     403: "The role does not allow it",
@@ -68,6 +73,7 @@ _ERROR_DESCRIPTIONS = {
 """All other errors are described by the `default` response."""
 _SUCCESS_DESCRIPTIONS = {200: "Done", 201: "Made", 202: "It waits for a curator", 204: "Done; there is nothing to tell"}
 _RESPONSE_HEADERS = {
+    "Content-Language": "The languages of the names, where one was asked for.",
     "Content-Disposition": "What to call the file.",
     "ETag": "By what it is known again; of a record, its version. To be sent as If-None-Match or If-Match.",
     "Link": "The next page, where there is one.",
@@ -169,6 +175,8 @@ def _describe_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
     )
     if "{collection}" in operation.path:
         yield _describe_parameter("collection", "The name of a collection.", "path", required=True)
+    if "{vocabulary}" in operation.path:
+        yield _describe_parameter("vocabulary", "The slug of a vocabulary.", "path", required=True)
     for name, value in schema.get("properties", {}).items():
         place, required = "path" if name in operation.path_names else "query", name in schema.get("required", ())
         yield _describe_parameter(name, value["description"], place, required=required, schema=_drop_null(value))
@@ -240,11 +248,19 @@ def _describe_header(name: str) -> dict[str, Any]:
 
 def _add_examples(path: str, operation: dict[str, Any]) -> None:
     """Add examples to an operation's parameters, body and responses."""
-    segment = path.split("/")[3].replace("{collection}", "concept") if path.count("/") > 2 else ""
+    prefix = f"{V1_PATH}/vocabularies/{{vocabulary}}/"
+    is_qualified = path.startswith(prefix)
+    names = path.removeprefix(prefix).split("/")
+    segment = names[0] if is_qualified else names[3] if len(names) > 3 else ""
+    segment = segment.replace("{collection}", "concept").replace("collections", "concept")
     examples = _load_examples()
     by_schema = examples["schemas"]["concept"] | examples["schemas"].get(segment, {})
     identifier = examples["ids"].get(segment)
-    values = {"collection": "concept", **examples["parameters"], "id": identifier, "name": identifier}
+    if is_qualified:
+        identifier = examples["ids"].get(f"{segment} of a vocabulary", identifier)
+    vocabulary = "main" if segment in ("records", "concept") else "uat"
+    values = {"collection": "concept", "vocabulary": vocabulary, "slug": "old", **examples["parameters"]}
+    values |= {"id": identifier, "name": identifier}
     values |= by_schema["Relate"]
     for parameter in operation.get("parameters", ()):
         if parameter.get("required") and values.get(parameter["name"]) is not None:

@@ -15,6 +15,7 @@ from lexarium.web.v1.operations import (
     releases,
     search,
     service,
+    vocabularies,
     webhooks,
 )
 
@@ -23,6 +24,7 @@ _MODULES = (
     search,
     records,
     service,
+    vocabularies,
     changes,
     batch,
     annotate,
@@ -33,11 +35,14 @@ _MODULES = (
     export,
     conformance,
 )
-OPERATIONS = tuple(operation for module in _MODULES for operation in module.OPERATIONS)
 
 
 def iter_operations() -> Iterator[tuple[str, Operation]]:
     """Yield every operation with its tag."""
     for module in _MODULES:
-        for operation in module.OPERATIONS:
-            yield module.__name__.rpartition(".")[2], operation
+        tag = module.__name__.rpartition(".")[2]
+        yield from ((tag, operation) for operation in module.OPERATIONS)
+        yield from ((tag, operation.in_vocabulary()) for operation in module.OPERATIONS if operation.has_vocabulary)
+
+
+OPERATIONS = tuple(operation for _, operation in iter_operations())

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lexarium.client import models
+from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.services.access import accounts, authentication, passwords, tokens
 from lexarium.services.access.accounts import serialize_account
 from lexarium.services.access.permissions import Permission
@@ -65,13 +66,24 @@ def read_user(context: RequestContext, path: ById, snapshot: Snapshot) -> Respon
 async def change_user(context: RequestContext, path: ById, data: dict[str, Any]) -> Response:
     """Change a role or a password
 
-    An admin changes anyone's role and password; everyone their own password, by telling the old one.
+    An admin changes anyone's role, in all vocabularies or in one, and password; everyone their own password, by telling
+    the old one.
     """
     caller, database, sign_ins = context.caller, context.site.database, context.site.limits.sign_in_limiter
     is_self = path.id == caller.account.id
-    if not is_self or "role" in data:
-        caller.require(Permission.ADMINISTER)
+    slug = data.get("vocabulary")
+    # Whoever administers a vocabulary gives roles in it.
+    local_slug = slug if isinstance(slug, str) and data.keys() == {"role", "vocabulary"} else None
+    if local_slug is not None:
+        context.get_scope((local_slug,))
+    if not is_self or data.keys() & {"role", "vocabulary"}:
+        caller.require(Permission.ADMINISTER, local_slug)
     body = parse_model(UserChange, data, "The account cannot be changed so.")
+    if body.vocabulary is not None:
+        context.get_scope((body.vocabulary,))
+        if body.role is None:
+            problem = FieldProblem("role", "is required, to set it in a vocabulary.")
+            raise InvalidInput("The account cannot be changed so.", [problem])
     digest = None
     if body.password is not None:
         if is_self:
@@ -80,7 +92,9 @@ async def change_user(context: RequestContext, path: ById, data: dict[str, Any])
             if is_self:
                 await run_in_threadpool(passwords.verify_current_password, database, caller, body.old_password)
             digest = await run_in_threadpool(passwords.hash_password, body.password)
-    update = partial(accounts.update_account, account_id=path.id, role=body.role, password_hash=digest)
+    update = partial(
+        accounts.update_account, account_id=path.id, role=body.role, password_hash=digest, vocabulary=body.vocabulary
+    )
     return OrjsonResponse(serialize_account(await await_write(database, update)))
 
 

@@ -15,13 +15,19 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.curation.batch import run_batch
 from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
+from lexarium.services.vocabularies.access import get_unqualified_vocabulary
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
 from lexarium.web.http.write_requests import build_idempotency_request
-from lexarium.web.request_models import CollectionName
-from lexarium.web.v1.operation import Body, Operation, RequestContext, Success
+from lexarium.web.v1.operation import (
+    Body,
+    Operation,
+    Parameters,
+    RequestContext,
+    Success,
+)
 
 _NDJSON = "application/x-ndjson"
 
@@ -30,7 +36,8 @@ class BatchLine(BaseModel, defer_build=True):
     """One line of a batch. Which fields it has depends on `op`."""
 
     op: Literal["create", "update", "retire", "relate", "unrelate"]
-    collection: CollectionName | None = Field(None, description="create: where.")
+    vocabulary: str | None = Field(None, description="The slug of its vocabulary; left out: that of the batch.")
+    collection: str | None = Field(None, description="create: where.")
     as_: str | None = Field(None, alias="as", description="create: what later lines call it, with a `$` before.")
     record: dict[str, Any] | None = Field(None, description="create: the draft.")
     id: str | None = Field(None, description="All but create: the record.")
@@ -41,24 +48,32 @@ class BatchLine(BaseModel, defer_build=True):
     target: str | None = Field(None, description="relate, unrelate: what it points to.")
 
 
-async def run_batch_request(context: RequestContext) -> Response:
+class _BatchParameters(Parameters):
+    vocabulary: str | None = Field(
+        None, max_length=50, description="The vocabulary of lines that name none; left out: the default one."
+    )
+
+
+async def run_batch_request(context: RequestContext, query: _BatchParameters) -> Response:
     """Many writes, all or nothing: one JSON object a line
 
     Do many writes.
 
     Lines: `{"op": "create", "collection", "record"}`, `{"op": "update", "id", "change"}`, `{"op": "retire", "id"}`,
     `{"op": "relate", "id", "relation", "target"}`, `{"op": "unrelate", …}`; each but create may have a `version`.
-    Where a create has `"as": "x"`, lines after it may name its record as `$x`.
+    Where a create has `"as": "x"`, lines after it may name its record as `$x`. Each may name a `vocabulary`.
     """
     request, caller, limits = context.request, context.caller, context.site.limits
     if get_media_type(request) not in (_NDJSON, "application/ndjson"):
         raise HTTPProblem(415, f"The body must be {_NDJSON}.")
+    scope, slug = context.get_scope(), query.vocabulary or get_unqualified_vocabulary().slug
+    context.get_scope((slug,))
     digest = hashlib.sha256()
     all_lines = [line async for line in _iter_lines(request, limits, digest)]
     lines = [(number, line) for number, line in enumerate(all_lines, 1) if line.strip()]
 
     def write(transaction: Transaction) -> WriteResponse:
-        return WriteResponse(200, [_to_result(saved) for saved in run_batch(transaction, caller, lines)])
+        return WriteResponse(200, [_to_result(saved) for saved in run_batch(transaction, caller, lines, scope, slug)])
 
     def run() -> WriteResponse:
         # A long write has a transaction of its own, and does not wait in the queue of writes.
@@ -72,7 +87,12 @@ async def run_batch_request(context: RequestContext) -> Response:
 
 
 def _to_result(saved: VersionedRecord) -> BatchResult:
-    result: BatchResult = {"id": saved.record.id, "version": saved.version, "state": saved.record.state.value}
+    result: BatchResult = {
+        "id": saved.record.local_id,
+        "vocabulary": saved.record.collection.vocabulary,
+        "version": saved.version,
+        "state": saved.record.state.value,
+    }
     return {**result, "warnings": list(saved.warnings)} if saved.warnings else result
 
 

@@ -1,7 +1,7 @@
 """Read the change feed, as JSON or as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,27 +12,39 @@ from starlette.responses import Response, StreamingResponse
 
 from lexarium.client.models import Changes
 from lexarium.domain.change import Change
-from lexarium.domain.errors import Conflict, DatabaseDamaged, Unauthenticated
+from lexarium.domain.errors import Conflict, DatabaseDamaged, InvalidInput, NotFound, Unauthenticated
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.serializers import serialize_change
+from lexarium.services.vocabularies.access import find_collection, list_collections
 from lexarium.store.database import Database
 from lexarium.store.position import Snapshot
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.v1.operation import JSON, Operation, Parameters, RequestContext, Success
-from lexarium.web.v1.operations.records import CollectionParam
+from lexarium.web.middleware.access_gate import find_reader
+from lexarium.web.v1.operation import (
+    JSON,
+    VOCABULARIES_TEXT,
+    Operation,
+    Parameters,
+    RequestContext,
+    Success,
+    VocabulariesParam,
+)
 
 _MAX_SEQ = 2**53
 _POLL_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 15.0
 _BATCH = 100
 _EVENT_STREAM = "text/event-stream"
+# The caller may no longer read, or what they have named is no longer there.
+_END_OF_STREAM = (Unauthenticated, NotFound, InvalidInput, DatabaseDamaged)
 
 
 class _ChangeParameters(Parameters):
     since: int | None = Field(None, ge=0, le=_MAX_SEQ, description="The last `seq` you have.")
     limit: int = Field(100, ge=1, le=1_000, description="How many at most.")
-    collection: CollectionParam = Field(None, description="Only of this collection.")
+    collection: str | None = Field(None, max_length=100, description="Only of collections with this name.")
+    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
 
 
 async def list_changes(context: RequestContext, query: _ChangeParameters) -> Response | dict[str, Any]:
@@ -45,11 +57,12 @@ async def list_changes(context: RequestContext, query: _ChangeParameters) -> Res
     changes since, or was restored, that is refused with 409: what the client holds may not be there any more.
     """
     request, database = context.request, context.site.database
-    since, collections = query.since or 0, [] if query.collection is None else [query.collection]
+    since, collections = query.since or 0, _list_collections(context, query)
+    presentation = context.presentation
     if _EVENT_STREAM not in request.headers.get("accept", ""):
         found = await run_in_threadpool(queries.list_changes_newest, database, since, query.limit, collections)
         last = found[-1].seq if found else since
-        return {"items": [serialize_change(change) for change in found], "next": last}
+        return {"items": [serialize_change(change, presentation) for change in found], "next": last}
     event_id = request.headers.get("last-event-id")
     start, epoch = (query.since, None) if event_id is None else _parse_event_id(event_id)
     if start is None:
@@ -62,7 +75,18 @@ async def list_changes(context: RequestContext, query: _ChangeParameters) -> Res
     if request.method == "HEAD":
         return Response(media_type=_EVENT_STREAM, headers=headers)
     context.event_streams.require_capacity()
-    return StreamingResponse(_stream_events(context, start, collections), media_type=_EVENT_STREAM, headers=headers)
+    return StreamingResponse(_stream_events(context, start, query), media_type=_EVENT_STREAM, headers=headers)
+
+
+def _list_collections(context: RequestContext, query: _ChangeParameters) -> tuple[str, ...]:
+    """Return the names of the collections that a request asks for, of those that its caller may read."""
+    scope = context.get_scope(query.vocabulary)
+    if query.collection is None:
+        return scope.collections
+    names = list_collections(scope, [query.collection])
+    if not names:
+        find_collection(scope, query.collection)  # which names those that there are
+    return names
 
 
 def _parse_event_id(text: str) -> tuple[int, str | None]:
@@ -85,7 +109,9 @@ def _require_same_epoch(database: Database, epoch: str) -> None:
         )
 
 
-def _read_batch(snapshot: Snapshot, epoch: str, since: int, collections: list[str]) -> tuple[list[Change], int] | None:
+def _read_batch(
+    snapshot: Snapshot, epoch: str, since: int, collections: Sequence[str]
+) -> tuple[list[Change], int] | None:
     """Return a batch of changes and the seq up to which it is complete, or None if the epoch has changed."""
     position = get_position(snapshot)
     if position.epoch != epoch:
@@ -94,7 +120,7 @@ def _read_batch(snapshot: Snapshot, epoch: str, since: int, collections: list[st
     return changes, changes[-1].seq if len(changes) == _BATCH else position.revision
 
 
-async def _stream_events(context: RequestContext, since: int, collections: list[str]) -> AsyncIterator[bytes]:
+async def _stream_events(context: RequestContext, since: int, query: _ChangeParameters) -> AsyncIterator[bytes]:
     """Yield each change as an event, until the stream has lasted its maximum time or the client may no longer read.
 
     Changes are read only when the client takes them. The stream ends when the epoch changes, because numbers then
@@ -102,20 +128,24 @@ async def _stream_events(context: RequestContext, since: int, collections: list[
     """
     idle_seconds = 0.0
     database = context.site.database
-    with context.event_streams.open_stream() as is_alive, suppress(Unauthenticated, DatabaseDamaged):
+    presentation = context.presentation
+    with context.event_streams.open_stream() as is_alive, suppress(*_END_OF_STREAM):
         yield b"retry: 1000\n\n"
         epoch = database.get_position().epoch
         while is_alive() and database.get_position().epoch == epoch:
             # In every round: a token may expire while nothing changes.
             await context.gate.require_reader(context.request)
+            context.reader = await find_reader(context.request, context.site.authenticator)
             if database.get_position().revision > since:
+                collections = _list_collections(context, query)
                 batch = await run_in_threadpool(database.run_read, _read_batch, epoch, since, collections)
                 if batch is None:
                     return
                 changes, since = batch
                 for change in changes:
+                    content = serialize_change(change, presentation)
                     event_id = f"{change.seq}-{epoch}".encode()
-                    yield b"id: %b\nevent: change\ndata: %b\n\n" % (event_id, orjson.dumps(serialize_change(change)))
+                    yield b"id: %b\nevent: change\ndata: %b\n\n" % (event_id, orjson.dumps(content))
                 if changes:
                     idle_seconds = 0.0
                     continue

@@ -11,18 +11,24 @@ from starlette.responses import Response, StreamingResponse
 from lexarium import __version__
 from lexarium.domain import rendering
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.transfer import export as exports
+from lexarium.services.vocabularies.access import find_collection, get_unqualified_vocabulary, list_collections
 from lexarium.store.position import Position, Snapshot
 from lexarium.web.http.conditional import find_not_modified, read_conditional_headers
 from lexarium.web.http.encodings import choose_encoding, encode_chunks, encoding_headers
 from lexarium.web.http.negotiation import choose_format
 from lexarium.web.http.streaming import stream_chunks
-from lexarium.web.v1.operation import Operation, Parameters, RequestContext, Success
-from lexarium.web.v1.operations.records import AsOfParam, CollectionParam, ReleaseParam
+from lexarium.web.v1.operation import (
+    Operation,
+    Parameters,
+    RequestContext,
+    Success,
+    VocabulariesParam,
+)
+from lexarium.web.v1.operations.records import AsOfParam, ReleaseParam
 
 EXPORT_FORMATS = {name: item for name, item in FORMATS.items() if item.can_write}
 _MEDIA_TYPES = {name: item.media_type for name, item in EXPORT_FORMATS.items()}
@@ -50,7 +56,10 @@ class ExportParameters(Parameters):
         description=f"One of {', '.join(EXPORT_FORMATS)}; left out: as `Accept` says, else the first.",
         json_schema_extra={"enum": list(EXPORT_FORMATS)},
     )
-    collection: CollectionParam = Field(None, description="Only this; left out: all.")
+    vocabulary: VocabulariesParam = Field(
+        (), description="These, separated by commas or given each; left out: the default one."
+    )
+    collection: str | None = Field(None, max_length=100, description="Only this; left out: all.")
     release: ReleaseParam = None
     as_of: AsOfParam = None
 
@@ -62,10 +71,15 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
     """
     request, database, limits = context.request, context.site.database, context.site.limits
     chosen_format = EXPORT_FORMATS[query.format or choose_format(request, _MEDIA_TYPES, "The catalogue", _VARY)]
-    about = get_default_vocabulary()
-    position = await run_in_threadpool(database.run_read, _find_position, query.release, query.as_of)
+    scope = context.get_scope(query.vocabulary or (get_unqualified_vocabulary().slug,))
+    first = scope.vocabularies[0]
+    about = first
+    names = scope.collections if query.collection is None else list_collections(scope, [query.collection])
+    if not names:
+        find_collection(scope, query.collection or "")  # which names those that there are
+    position = await run_in_threadpool(database.run_read, _find_position, query.release, query.as_of, first.slug)
     encoding = choose_encoding(read_conditional_headers(request.scope)[0])
-    fingerprint = repr((about, chosen_format.name, query.collection, __version__, rendering.RENDERING_VERSION))
+    fingerprint = repr((about, chosen_format.name, names, __version__, rendering.RENDERING_VERSION))
     digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
     etag = f'"{position.epoch}-{position.revision}-{digest}-{encoding}"'
     headers = {"etag": etag, "cache-control": "no-cache", **_VARY}
@@ -76,15 +90,15 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
     headers |= {name.decode(): value.decode() for name, value in encoding_headers(encoding)}
     if request.method == "HEAD":
         return StreamingResponse(iter(()), headers=headers, media_type=chosen_format.media_type)
-    collections = list(COLLECTIONS.values()) if query.collection is None else [COLLECTIONS[query.collection]]
+    collections = [COLLECTIONS[name] for name in names]
     document = await run_in_threadpool(
         exports.export_records, database, about, chosen_format, collections, as_of=position.revision
     )
     return await stream_chunks(encode_chunks(encoding, document), limits, chosen_format.media_type, headers)
 
 
-def _find_position(snapshot: Snapshot, release: str | None, as_of: int | None) -> Position:
-    return get_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of))
+def _find_position(snapshot: Snapshot, release: str | None, as_of: int | None, vocabulary: str) -> Position:
+    return get_position(snapshot)._replace(revision=resolve_revision(snapshot, release, as_of, vocabulary))
 
 
 def _build_file_name(title: str, collection: str | None, state: str, format: Format) -> str:

@@ -15,24 +15,37 @@ from lexarium.services.curation import proposals
 from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records.lookup import get_published
 from lexarium.services.serializers import serialize_proposal
+from lexarium.services.vocabularies.access import find_collection, get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.form_fields import parse_page_key, split_page
 from lexarium.web.request_models import CollectionName, Reject
-from lexarium.web.v1.operation import ById, Operation, Parameters, RequestContext, json_body, returns
+from lexarium.web.v1.operation import (
+    VOCABULARIES_TEXT,
+    ById,
+    Operation,
+    Parameters,
+    RequestContext,
+    VocabulariesParam,
+    json_body,
+    qualify_client_id,
+    returns,
+)
 from lexarium.web.v1.operations.records import CHANGED, PROPOSED, WRITE_ERRORS, to_write_response
 
 
 class _ProposalParameters(Parameters):
     state: ProposalState | None = Field(None, description="Only those that stand so.")
     limit: int = Field(100, ge=1, le=1_000, description="How many at most.")
+    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
     after: str | None = Field(None, max_length=100, description="`next` of the page before.")
 
 
 class ProposeRequest(BaseModel, defer_build=True):
     """A proposed change."""
 
-    collection: CollectionName
+    vocabulary: str | None = Field(None, description="The slug of a vocabulary; left out: the default one.")
+    collection: CollectionName = Field(description="The name of a collection.")
     record: str | None = Field(None, description="The record to change; left out, a new one is proposed.")
     change: dict[str, Any] = Field(
         description='A whole draft; of a record a merge patch of its draft, or `{"state": "retired"}`.'
@@ -53,7 +66,8 @@ def list_proposals(context: RequestContext, query: _ProposalParameters, snapshot
     if query.after is not None and not (after and after[1]):
         problem = FieldProblem("after", "is not one that this service gave out.")
         raise InvalidInput("The page cannot be found.", [problem])
-    found = proposals.list_proposals(snapshot, context.caller, query.state, after, query.limit + 1)
+    scope = context.get_scope(query.vocabulary)
+    found = proposals.list_proposals(snapshot, context.caller, scope, query.state, after, query.limit + 1)
     items, last = split_page(found, query.limit)
     next_page = f"{last.made}-{last.id}" if last else None
     return {"items": [serialize_proposal(proposal) for proposal in items], "next": next_page}
@@ -64,12 +78,14 @@ def propose(context: RequestContext, body: ProposeRequest, transaction: Transact
 
     Also a curator may, to let others decide.
     """
-    collection, writer = COLLECTIONS[body.collection], proposals.ProposalWriter(transaction, context.caller)
+    slug = body.vocabulary or get_unqualified_vocabulary().slug
+    collection = find_collection(context.get_scope((slug,)), body.collection)
+    writer = proposals.ProposalWriter(transaction, context.caller)
     change = flatten_fields(collection, body.change)
     if body.record is None:
-        return to_write_response(writer.create(collection, change))
-    before = get_published(transaction.flush(), collection, body.record)
-    return to_write_response(writer.patch_or_retire(before, change))
+        return to_write_response(context, writer.create(collection, change))
+    before = get_published(transaction.flush(), collection, qualify_client_id(slug, body.record))
+    return to_write_response(context, writer.patch_or_retire(before, change))
 
 
 def read_proposal(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
@@ -82,7 +98,7 @@ def accept(context: RequestContext, path: ById, body: AcceptRequest, transaction
     """Make it so, with `change` on top of it"""
     proposal = proposals.get_visible_proposal(transaction.flush(), context.caller, path.id)
     change = flatten_fields(COLLECTIONS[proposal.collection], body.change or {})
-    return to_write_response(proposals.accept_proposal(transaction, context.caller, path.id, change))
+    return to_write_response(context, proposals.accept_proposal(transaction, context.caller, path.id, change))
 
 
 def reject(context: RequestContext, path: ById, body: Reject, transaction: Transaction) -> WriteResponse:
@@ -97,12 +113,13 @@ def withdraw(context: RequestContext, path: ById, transaction: Transaction) -> W
 
 
 _AMENDMENT = json_body(AcceptRequest, required=False)
+_propose = partial(Operation, "POST", permission=Permission.PROPOSE)
 _publish = partial(Operation, "POST", permission=Permission.PUBLISH)
 OPERATIONS = (
     Operation("GET", "/proposals", list_proposals, returns(models.ProposalPage), needs_token=True),
-    Operation("POST", "/proposals", propose, PROPOSED, errors=(404, *WRITE_ERRORS)),
+    _propose("/proposals", propose, PROPOSED, errors=(404, *WRITE_ERRORS)),
     Operation("GET", "/proposals/{id}", read_proposal, returns(models.ProposalDetail), needs_token=True),
     _publish("/proposals/{id}/accept", accept, CHANGED, body=_AMENDMENT, errors=WRITE_ERRORS),
     _publish("/proposals/{id}/reject", reject, returns(models.Proposal)),
-    Operation("POST", "/proposals/{id}/withdraw", withdraw, returns(models.Proposal), errors=(403,)),
+    _propose("/proposals/{id}/withdraw", withdraw, returns(models.Proposal)),
 )

@@ -1,5 +1,6 @@
 """Create and read releases."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
@@ -14,7 +15,6 @@ from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.request_models import PlainText
 from lexarium.web.v1.operation import Operation, Parameters, RequestContext, returns
-from lexarium.web.v1.responses import V1_PATH
 
 
 class ByName(Parameters):
@@ -34,23 +34,24 @@ class NewReleaseRequest(BaseModel, defer_build=True):
 
 def list_releases(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
     """Every release, the newest first"""
-    return {"items": [_to_dict(release) for release in releases.list_releases(snapshot)]}
+    return {"items": [_to_dict(release) for release in releases.list_releases(snapshot, context.vocabulary.slug)]}
 
 
 def create_release(context: RequestContext, body: NewReleaseRequest, transaction: Transaction) -> WriteResponse:
     """Name the present state"""
-    release = releases.create_release(transaction, context.caller, body.name, body.note)
-    return WriteResponse(201, _to_dict(release), f"{V1_PATH}/releases/{release.name}")
+    release = releases.create_release(transaction, context.caller, body.name, body.note, context.vocabulary.slug)
+    return WriteResponse(201, _to_dict(release), f"{context.request.url.path}/{release.local_name}")
 
 
 def read_release(context: RequestContext, path: ByName, snapshot: Snapshot) -> models.Release:
     """A release"""
-    return _to_dict(releases.get_release(snapshot, path.name))
+    return _to_dict(releases.get_release(snapshot, path.name, context.vocabulary.slug))
 
 
 def _to_dict(release: Release) -> models.Release:
     return {
-        "name": release.name,
+        "name": release.local_name,
+        "vocabulary": release.vocabulary,
         "revision": release.revision,
         "note": release.note,
         "by": release.author,
@@ -59,8 +60,9 @@ def _to_dict(release: Release) -> models.Release:
 
 
 _CREATED = returns(models.Release, "Location", status=201)
+_operation = partial(Operation, has_vocabulary=True)
 OPERATIONS = (
-    Operation("GET", "/releases", list_releases, returns(models.Releases)),
-    Operation("POST", "/releases", create_release, _CREATED, name="name_state", permission=Permission.PUBLISH),
-    Operation("GET", "/releases/{name}", read_release, returns(models.Release)),
+    _operation("GET", "/releases", list_releases, returns(models.Releases)),
+    _operation("POST", "/releases", create_release, _CREATED, name="name_state", permission=Permission.PUBLISH),
+    _operation("GET", "/releases/{name}", read_release, returns(models.Release)),
 )

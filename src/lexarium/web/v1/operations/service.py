@@ -1,30 +1,53 @@
 """Describe the service; read any record by its identifier alone."""
 
+from pydantic import Field
 from starlette.responses import Response
 
 from lexarium import __version__
 from lexarium.client.models import Record, Service
+from lexarium.domain.errors import NotFound
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.records.catalogue_state import get_position
+from lexarium.services.records.lookup import find_latest_changes
+from lexarium.services.vocabularies.access import AmbiguousId, find_record_id, get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
-from lexarium.web.v1.operation import Operation, RequestContext, returns
-from lexarium.web.v1.operations.records import READ_ERRORS, ReadParameters, read_record
+from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.v1.operation import (
+    VOCABULARIES_TEXT,
+    Operation,
+    RequestContext,
+    VocabulariesParam,
+    returns,
+)
+from lexarium.web.v1.operations.records import READ_ERRORS, ReadParameters, build_record_url, respond_with_record
+from lexarium.web.v1.operations.vocabularies import get_title, list_readable
 from lexarium.web.v1.responses import V1_PATH
 
-_LINKED = ("search", "suggest", "annotate", "changes", "releases", "proposals", "export")
+_LINKED = ("vocabularies", "search", "suggest", "annotate", "changes", "releases", "proposals", "export")
+
+
+class _AnyRecordParameters(ReadParameters):
+    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
 
 
 def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
     """What the service holds, and where to go on"""
-    limits = context.site.limits
+    limits, scope = context.site.limits, context.get_scope()
+    shown = {
+        item.local_name: item for item in get_unqualified_vocabulary().collections if item.name in scope.collections
+    }
     position = get_position(snapshot)
     counts = context.site.database.counts.count_at(snapshot, position.revision)
     return {
         "service": "lexarium",
         "version": __version__,
         "revision": position.revision,
-        "counts": {name: counts[name, RecordState.PUBLISHED] for name in COLLECTIONS},
+        "counts": {name: counts[item.name, RecordState.PUBLISHED] for name, item in shown.items()},
+        "vocabularies": [
+            {"slug": item.slug, "title": get_title(context, item), "url": f"{V1_PATH}/vocabularies/{item.slug}"}
+            for item in list_readable(context)
+        ],
         "limits": {
             "body_bytes": limits.body_bytes,
             "body_seconds": limits.body_seconds,
@@ -32,13 +55,13 @@ def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
             "batch_lines": limits.batch_lines,
             **{
                 f"{name}.{field}": max_length
-                for name, collection in COLLECTIONS.items()
+                for name, collection in shown.items()
                 for field in collection.editable_fields
                 if (max_length := collection.get_max_length(field))
             },
         },
         "links": {
-            **{name: f"{V1_PATH}/{name}" for name in (*COLLECTIONS, *_LINKED)},
+            **{name: f"{V1_PATH}/{name}" for name in (*shown, *_LINKED)},
             "reconcile": "/reconcile",
             "openapi": "/openapi.json",
             "docs": "/docs",
@@ -46,12 +69,39 @@ def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
     }
 
 
-def read_any_record(context: RequestContext, query: ReadParameters) -> Response:
-    """Any record, whatever its collection"""
-    return read_record(context, query)
+def read_any_record(context: RequestContext, query: _AnyRecordParameters) -> Response:
+    """Any record, whatever its vocabulary and collection
+
+    Where several vocabularies have a record of this id, and none defines its prefix, they are listed.
+    """
+    scope = context.get_scope(query.vocabulary)
+    with context.site.database.read() as snapshot:
+        try:
+            record_id = find_record_id(snapshot, query.id, scope)
+        except AmbiguousId as error:
+            candidates = list_candidates(snapshot, error)
+            raise HTTPProblem(300, str(error), {"cache-control": "no-cache"}, candidates=candidates) from None
+    if get_local_id(record_id) != query.id:
+        raise NotFound(f"There is no record with the id {query.id!r}.")  # which redirects to its id
+    return respond_with_record(context, query, record_id)
+
+
+def list_candidates(snapshot: Snapshot, error: AmbiguousId) -> list[dict[str, str | None]]:
+    """Return the records that an id may mean."""
+    changes = find_latest_changes(snapshot, error.record_ids)
+    records = [changes[record_id].to_record() for record_id in error.record_ids]
+    return [
+        {
+            "id": record.local_id,
+            "vocabulary": record.collection.vocabulary,
+            "name": record.fields["name"],
+            "url": build_record_url(record),
+        }
+        for record in records
+    ]
 
 
 OPERATIONS = (
-    Operation("GET", "/records/{id}", read_any_record, returns(Record), name="any_record", errors=READ_ERRORS),
+    Operation("GET", "/records/{id}", read_any_record, returns(Record), name="any_record", errors=(300, *READ_ERRORS)),
     Operation("GET", "", get_service, returns(Service), name="service"),
 )

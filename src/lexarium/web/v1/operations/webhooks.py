@@ -33,6 +33,8 @@ def list_webhooks(context: RequestContext, snapshot: Snapshot) -> Response:
 def add_webhook(context: RequestContext, data: dict[str, Any]) -> WriteResponse:
     """Have an address told of every change from now on; its secret is told this once
 
+    A webhook is told of all vocabularies that are not removed, also of private ones, since an admin may read them.
+
     Each change is a POST with what `GET /changes` tells of it, signed as Standard Webhooks, in order, at least once.
 
     Any answer but 2xx is tried again, later and later; after a day without one that is, the webhook is disabled.
@@ -54,7 +56,8 @@ def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -
     """
     database = context.site.database
     webhook = database.run_read(subscriptions.get_webhook, path.id)
-    current = {"url": webhook.url, "collections": webhook.collections, "actions": webhook.actions}
+    serialized = serialize_webhook(webhook)
+    current = {name: serialized[name] for name in ("url", "vocabularies", "collections", "actions")}
     allow_private, patched = context.site.settings.allows_private_webhooks, apply_merge_patch(current, patch)
     settings = parse_webhook(patched, allow_private=allow_private, current_url=webhook.url)
     updated = database.run_write(lambda transaction: subscriptions.update_webhook(transaction, path.id, settings))

@@ -1,0 +1,114 @@
+"""Names, definitions, notes and notations of a record in all languages, as v1 lists and changes them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lexarium.domain.languages import choose_language
+from lexarium.domain.record import Record
+from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
+from lexarium.domain.statement import Statement, Text
+
+# Keys of a draft that hold all texts of a role.
+TEXT_ROLES = {
+    "names": SlotRole.NAME,
+    "definitions": SlotRole.DEFINITION,
+    "notes": SlotRole.NOTE,
+    "notations": SlotRole.NOTATION,
+}
+_NOTATION = "skos:notation"
+
+
+def find_role(collection: Collection, predicate: str) -> SlotRole | None:
+    """Return the role of a predicate in a collection, whether or not a slot declares it."""
+    return collection.schema.role_of(predicate, collection.local_name)
+
+
+def list_text_statements(record: Record) -> dict[SlotRole, list[Statement]]:
+    """Return the statements of texts that have a role, by role. Nodes are left out."""
+    found: dict[SlotRole, list[Statement]] = {}
+    for statement in record.own_statements:
+        role = find_role(record.collection, statement.predicate)
+        if role is not None and isinstance(statement.value, Text):
+            found.setdefault(role, []).append(statement)
+    return found
+
+
+def dump_texts(record: Record, statements: Sequence[Statement]) -> list[dict[str, str]]:
+    """Return texts as JSON. One without a tag has the default language."""
+    return [{"text": value.text, "lang": value.lang or record.collection.language} for value in _iter_texts(statements)]
+
+
+def dump_translations(record: Record, statements: Sequence[Statement]) -> list[dict[str, str]]:
+    """Return names or definitions as JSON, those in the default language first."""
+    return sorted(dump_texts(record, statements), key=lambda text: text["lang"] != record.collection.language)
+
+
+def dump_notes(record: Record, statements: Sequence[Statement]) -> list[dict[str, str]]:
+    """Return notes as JSON: the name of the slot or the predicate, the text and its language."""
+    slots = record.collection.schema_class.slots_by_predicate
+    types = [slots[item.predicate].name if item.predicate in slots else item.predicate for item in statements]
+    texts = dump_texts(record, statements)
+    return [{"type": type_name, **text} for type_name, text in zip(types, texts, strict=True)]
+
+
+def dump_notations(statements: Sequence[Statement]) -> list[str]:
+    """Return the texts of notations."""
+    return [value.text for value in _iter_texts(statements)]
+
+
+def choose_text(record: Record, texts: Sequence[Mapping[str, str]], languages: Sequence[str]) -> Mapping[str, str]:
+    """Return the text that suits a reader of these languages best, else the first in the default language."""
+    default = record.collection.language
+    tag = choose_language([text["lang"] for text in texts], languages or default, default)
+    return next((text for text in texts if text["lang"] == tag), {"text": "", "lang": default})
+
+
+def list_note_types(collection: Collection) -> dict[str, str]:
+    """Return the predicates of notes by type: the name of a slot, or a standard predicate."""
+    slots = collection.schema_class.slots_by_role.get(SlotRole.NOTE, ())
+    standard = {predicate: predicate for predicate, role in STANDARD_ROLES.items() if role is SlotRole.NOTE}
+    return {**{slot.name: slot.predicate for slot in slots}, **standard}
+
+
+def apply_texts(record: Record, draft: Mapping[str, Any]) -> Record:
+    """Return a record with the texts of a validated draft. Statements of texts that stay are kept."""
+    for key, role in TEXT_ROLES.items():
+        if draft.get(key) is not None:
+            existing = list_text_statements(record).get(role, [])
+            wanted = list(_iter_statements(record, key, draft[key], existing))
+            is_ordered = key in ("notes", "notations")
+            if wanted != existing if is_ordered else set(wanted) != set(existing):
+                record = record.replace_statements(existing, wanted)
+    return record
+
+
+def _iter_statements(
+    record: Record, key: str, items: Sequence[Any], existing: Sequence[Statement]
+) -> Iterator[Statement]:
+    collection, default = record.collection, record.collection.language
+    note_types = list_note_types(collection)
+    field = "name" if key == "names" else collection.definition_field or ""
+    notations = collection.schema_class.slots_by_role.get(SlotRole.NOTATION, ())
+    for item in items:
+        text, lang = (item, "") if isinstance(item, str) else (item["text"], item["lang"])
+        if key == "notes":
+            predicate = note_types[item["type"]]
+            same = [statement for statement in existing if statement.predicate == predicate]
+        else:
+            shown = notations[0].predicate if notations else _NOTATION
+            predicate = shown if key == "notations" else collection.field_predicates[field]
+            same = list(existing)
+        value = Text(text, "" if lang == default else lang)
+        found = (
+            statement
+            for statement in same
+            if isinstance(statement.value, Text)
+            and statement.value.text == text
+            and (key == "notations" or (statement.value.lang or default) == lang)
+        )
+        yield next(found, Statement(predicate, value))
+
+
+def _iter_texts(statements: Sequence[Statement]) -> Iterator[Text]:
+    return (statement.value for statement in statements if isinstance(statement.value, Text))

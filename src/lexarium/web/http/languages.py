@@ -1,0 +1,30 @@
+"""Languages that a request asks for, and headers of responses in them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+
+from lexarium.domain.errors import FieldProblem, InvalidInput
+from lexarium.domain.languages import find_tag_problem, format_tag, parse_accept_language
+from lexarium.services.serializers import get_shown_language
+
+
+def get_languages(request: Request) -> tuple[str, ...]:
+    """Return the language in `lang`, else those in `Accept-Language`, best first; raise InvalidInput."""
+    lang = request.query_params.get("lang")
+    if lang is None:
+        return parse_accept_language(request.headers.get("accept-language"))
+    problem = find_tag_problem(lang)
+    if problem:
+        raise InvalidInput("The request is not valid.", [FieldProblem("lang", f"is not right: {problem}")])
+    return (format_tag(lang),)
+
+
+def describe_languages(request: Request, records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the headers of serialized records in the languages that a request asks for; none if it asks for none."""
+    if not get_languages(request):
+        return {}
+    tags = dict.fromkeys(filter(None, map(get_shown_language, records)))
+    headers = {"content-language": ", ".join(tags)} if tags else {}
+    return headers if "lang" in request.query_params else {**headers, "vary": "Accept-Language"}
