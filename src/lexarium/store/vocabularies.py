@@ -56,7 +56,7 @@ def find_translated_names(connection: Connection, record_ids: Sequence[str], lan
     names: dict[str, str] = {}
     for batch in batched(record_ids):
         query = select(_label.record, _label.name).where(_label.record.in_(batch), _label.language == language)
-        names |= dict(connection.execute(query).tuples().all())
+        names |= dict(connection.execute(query).all())
     return names
 
 
