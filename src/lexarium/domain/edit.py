@@ -9,7 +9,7 @@ from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import find_target_problem, get_local_id, mint_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, Relation, build_relations
-from lexarium.domain.record_texts import apply_texts
+from lexarium.domain.record_texts import apply_notes
 from lexarium.domain.schema.collections import ALIAS_FIELDS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.predicates import MAPPING_QUALIFIERS, TRANSLATION_SOURCE
 from lexarium.domain.statement import Node, Reference, Statement, Text, Value, dump_statements, normalize
@@ -141,7 +141,7 @@ def fill_record(empty: Record, draft: Mapping[str, Any], author: str, definition
     record = empty.state_fields(fields)
     authors = {"id_user": author, "def_id_user": definition_author}
     record = record.assign_fields({name: value for name, value in authors.items() if name in collection.fields})
-    return apply_texts(_apply_lists(assign_defaults(record, at), draft), draft)
+    return apply_notes(_apply_lists(assign_defaults(record, at), draft), draft)
 
 
 def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str, at: int) -> Record:
@@ -150,7 +150,7 @@ def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str
     A changed definition gets a new author.
     """
     fields = {name: draft[name] for name in record.collection.editable_fields if name in draft}
-    edited = apply_texts(_apply_lists(record.state_fields(fields), draft), draft)
+    edited = apply_notes(_apply_lists(record.state_fields(fields), draft), draft)
     return record if edited == record else _update_metadata(record, edited, definition_author, at)
 
 

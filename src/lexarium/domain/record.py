@@ -401,8 +401,11 @@ class Record:
         wanted = tuple(sources)
         if wanted == self.sources:
             return self
-        existing = {item.value[0]: item for item in self.own_statements if item.predicate == SOURCE}
-        return self._restate({SOURCE}, [existing.get(text, Statement(SOURCE, Text(text))) for text in wanted])
+        stated = [item for item in self.own_statements if item.predicate == SOURCE and not isinstance(item.value, Node)]
+        existing = {item.value[0]: item for item in stated}
+        return self._replace(
+            stated.__contains__, [existing.get(text, Statement(SOURCE, Text(text))) for text in wanted]
+        )
 
     def with_relations(self, relations: Iterable[Relation]) -> "Record":
         """Return the record with other relations. Statements of those that stay are kept."""

@@ -16,6 +16,8 @@ TEXT_ROLES = {
     "notes": SlotRole.NOTE,
     "notations": SlotRole.NOTATION,
 }
+# Those of them that a draft leaves as they are unless it has them.
+NOTE_KEYS = ("notes", "notations")
 _NOTATION = "skos:notation"
 
 
@@ -71,43 +73,38 @@ def list_note_types(collection: Collection) -> dict[str, str]:
     return {**{slot.name: slot.predicate for slot in slots}, **standard}
 
 
-def apply_texts(record: Record, draft: Mapping[str, Any]) -> Record:
-    """Return a record with the texts of a validated draft. Statements of texts that stay are kept."""
-    for key, role in TEXT_ROLES.items():
+def apply_notes(record: Record, draft: Mapping[str, Any]) -> Record:
+    """Return a record with the notes and notations of a validated draft. Statements of those that stay are kept."""
+    for key in NOTE_KEYS:
         if draft.get(key) is not None:
-            existing = list_text_statements(record).get(role, [])
-            wanted = list(_iter_statements(record, key, draft[key], existing))
-            is_ordered = key in ("notes", "notations")
-            if wanted != existing if is_ordered else set(wanted) != set(existing):
+            existing = list_text_statements(record).get(TEXT_ROLES[key], [])
+            wanted = list(_iter_statements(record.collection, draft[key], existing))
+            if wanted != existing:
                 record = record.replace_statements(existing, wanted)
     return record
 
 
 def _iter_statements(
-    record: Record, key: str, items: Sequence[Any], existing: Sequence[Statement]
+    collection: Collection, items: Sequence[str | Mapping[str, str]], existing: Sequence[Statement]
 ) -> Iterator[Statement]:
-    collection, default = record.collection, record.collection.language
     note_types = list_note_types(collection)
-    field = "name" if key == "names" else collection.definition_field or ""
     notations = collection.schema_class.slots_by_role.get(SlotRole.NOTATION, ())
     for item in items:
-        text, lang = (item, "") if isinstance(item, str) else (item["text"], item["lang"])
-        if key == "notes":
-            predicate = note_types[item["type"]]
-            same = [statement for statement in existing if statement.predicate == predicate]
+        if isinstance(item, str):
+            predicate, value = notations[0].predicate if notations else _NOTATION, Text(item)
         else:
-            shown = notations[0].predicate if notations else _NOTATION
-            predicate = shown if key == "notations" else collection.field_predicates[field]
-            same = list(existing)
-        value = Text(text, "" if lang == default else lang)
-        found = (
-            statement
-            for statement in same
-            if isinstance(statement.value, Text)
-            and statement.value.text == text
-            and (key == "notations" or (statement.value.lang or default) == lang)
-        )
-        yield next(found, Statement(predicate, value))
+            lang = "" if item["lang"] == collection.language else item["lang"]
+            predicate, value = note_types[item["type"]], Text(item["text"], lang)
+        same = (statement for statement in existing if _is_same(collection, statement, predicate, value))
+        yield next(same, Statement(predicate, value))
+
+
+def _is_same(collection: Collection, statement: Statement, predicate: str, value: Text) -> bool:
+    """Return whether a statement is a text, with or without a datatype or the tag of the default language."""
+    stated = statement.value
+    if statement.predicate != predicate or not isinstance(stated, Text) or stated.text != value.text:
+        return False
+    return (stated.lang or collection.language) == (value.lang or collection.language)
 
 
 def _iter_texts(statements: Sequence[Statement]) -> Iterator[Text]:

@@ -6,7 +6,7 @@ from typing import Any
 from lexarium.domain import validation
 from lexarium.domain.edit import get_target, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
-from lexarium.domain.identifiers import find_target_problem, get_local_id, qualify_id, split_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY, find_target_problem, get_local_id, qualify_id, split_id
 from lexarium.domain.minting import MintingKind, MintingRule, find_id_problem
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
@@ -78,10 +78,10 @@ def check_draft(
 def check_new_draft(transaction: Transaction, collection: Collection, draft: Mapping[str, Any]) -> Fields:
     """Return a validated v1 draft of a new record; raise InvalidInput with all problems, and Conflict for a taken id.
 
-    Where the vocabulary has a rule for new ids, the draft may have an `id`; by some rules it must.
+    The draft may have an `id`, and must where the vocabulary mints none. Ids of the main one follow its rule, if any.
     """
     rule = VOCABULARIES[collection.vocabulary].minting_rule
-    if rule is None:
+    if rule is None and collection.vocabulary == MAIN_VOCABULARY:
         return check_draft(transaction, collection, draft)
     local_id = draft.get("id")
     problem = _find_new_id_problem(rule, local_id)
@@ -100,14 +100,15 @@ def check_new_draft(transaction: Transaction, collection: Collection, draft: Map
     return {"id": local_id, **checked}
 
 
-def _find_new_id_problem(rule: MintingRule, local_id: Any) -> str | None:
+def _find_new_id_problem(rule: MintingRule | None, local_id: Any) -> str | None:
     if local_id is None:
-        return "is required: this vocabulary mints no ids." if rule.kind is MintingKind.NONE else None
+        is_required = rule is not None and rule.kind is MintingKind.NONE
+        return "is required: this vocabulary mints no ids." if is_required else None
     if not isinstance(local_id, str):
         return "should be text."
     problem = find_id_problem(local_id)
-    number = None if problem else rule.parse_number(local_id)
-    if number is not None and rule.format_id(number) != local_id:
+    number = None if problem or rule is None else rule.parse_number(local_id)
+    if rule is not None and number is not None and rule.format_id(number) != local_id:
         return f"should be written {rule.format_id(number)}, by the rule of this vocabulary."
     return problem
 

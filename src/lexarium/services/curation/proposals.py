@@ -12,7 +12,7 @@ from lexarium.domain.identifiers import get_local_id, mint_id
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
-from lexarium.domain.record_texts import TEXT_ROLES
+from lexarium.domain.record_texts import NOTE_KEYS
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.text.limits import get_input_limits
 from lexarium.domain.timestamps import now_ms
@@ -56,7 +56,7 @@ class ProposalWriter:
         checked_draft = check_draft(self._transaction, record.collection, draft, record)
         updated = apply_draft(record, checked_draft, self._caller.account.id, now_ms())
         patch = create_merge_patch(to_draft(record), to_draft(updated))
-        patch |= {key: checked_draft[key] for key in TEXT_ROLES if key in checked_draft and updated != record}
+        patch |= {key: checked_draft[key] for key in NOTE_KEYS if key in checked_draft and updated != record}
         if not patch:
             raise InvalidInput("This changes nothing: the record is so already.")
         return self._add(record.collection, patch, current)
