@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lexarium.domain.vocabulary import register_vocabularies
 from lexarium.services.transfer.sample import sample_files
 from lexarium.store.database import Database
 from lexarium.store.upgrade import open_database
@@ -46,6 +47,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = getattr(item, "callspec", None)
         if parameters and "postgres" in parameters.id.split("-") and not item.get_closest_marker("both_engines"):
             item.add_marker("full")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_vocabularies() -> Iterator[None]:
+    """Leave no vocabulary of this process to the tests of another module."""
+    yield
+    register_vocabularies([])
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from lexarium.domain.errors import Unauthenticated
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.services.access import authentication
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
@@ -75,7 +75,7 @@ def is_harmless(page: str) -> bool:
 def write_hostile_files(path: Path) -> list[Path]:
     """Write import files with hostile text in every text field and in relations."""
     files = []
-    for name, collection in COLLECTIONS.items():
+    for name, collection in MAIN_COLLECTIONS.items():
         prefix = collection.id_prefixes[-1]
         records = []
         # Ids in two collections would be one record.
@@ -125,7 +125,7 @@ def hostile_catalogue(
         token = server.create_token("admin")
         admin = server.post_json("/api/v1/users", {"name": HOSTILE_TEXT, "role": "admin"}, token)
         assert admin.status == 201
-        ids = {name: server.get(f"/api/v1/{name}").json["items"][0]["id"] for name in COLLECTIONS}
+        ids = {name: server.get(f"/api/v1/{name}").json["items"][0]["id"] for name in MAIN_COLLECTIONS}
         token_response = server.post_json(
             "/api/v1/tokens", {"account": HOSTILE_TEXT, "label": HOSTILE_TEXT}, token
         ).json
@@ -194,7 +194,7 @@ def iter_pages(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]
                     **parts,
                     **get_path_parts(hostile_catalogue, route.path),
                 }
-                route_collection = collection if collection in COLLECTIONS else "concept"
+                route_collection = collection if collection in MAIN_COLLECTIONS else "concept"
                 yield route.fill_path(collection=route_collection, kind=kind, **route_parts), route.path
         yield (
             route.fill_path(

@@ -90,4 +90,10 @@ def test_only_reading_is_allowed(sample: Server) -> None:
 
 def test_the_reference_tells_of_it(sample: Server) -> None:
     operation = sample.get("/openapi.json").json["paths"]["/api/v1/suggest"]["get"]
-    assert [parameter["name"] for parameter in operation["parameters"]] == ["prefix", "collection", "limit"]
+    assert [parameter["name"] for parameter in operation["parameters"]] == [
+        "prefix",
+        "collection",
+        "vocabulary",
+        "lang",
+        "limit",
+    ]

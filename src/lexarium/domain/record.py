@@ -402,10 +402,11 @@ class Record:
         if wanted == self.sources:
             return self
         stated = [item for item in self.own_statements if item.predicate == SOURCE and not isinstance(item.value, Node)]
-        existing = {item.value[0]: item for item in stated}
-        return self._replace(
-            stated.__contains__, [existing.get(text, Statement(SOURCE, Text(text))) for text in wanted]
-        )
+        existing: dict[str, list[Statement]] = {}
+        for item in stated:
+            existing.setdefault(str(item.value[0]), []).append(item)
+        restated = [existing[text].pop(0) if existing.get(text) else Statement(SOURCE, Text(text)) for text in wanted]
+        return self._replace(stated.__contains__, restated)
 
     def with_relations(self, relations: Iterable[Relation]) -> "Record":
         """Return the record with other relations. Statements of those that stay are kept."""

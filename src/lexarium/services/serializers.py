@@ -21,7 +21,7 @@ from lexarium.domain.record_texts import (
     list_text_statements,
 )
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection, get_collection
-from lexarium.domain.schema.predicates import SlotRole
+from lexarium.domain.schema.predicates import TRANSLATION_SOURCE, SlotRole
 from lexarium.domain.statement import Node, Statement, Text, dump_statements
 from lexarium.domain.timestamps import format_timestamp
 from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES
@@ -138,7 +138,9 @@ def _list_other_statements(record: Record, texts: Mapping[SlotRole, Sequence[Sta
         statement
         for role in _TEXT_ROLES
         for statement in texts.get(role, ())
-        if not statement.qualifiers and isinstance(statement.value, Text) and not statement.value.datatype
+        if not [item for item in statement.qualifiers if item.predicate != TRANSLATION_SOURCE]
+        and isinstance(statement.value, Text)
+        and not statement.value.datatype
     }
     return [statement for statement in record.other_statements if statement not in shown]
 
