@@ -183,7 +183,7 @@ def iter_pages(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]
 
     Each is yielded as its path and as the pattern of its route.
     """
-    parts = {"version": "1", "name": "x", "rest": "x", "path": "style.css"}
+    parts = {"version": "1", "name": "x", "rest": "x", "path": "style.css", "slug": "main", "vocabulary": "main"}
     for route in list_routes(hostile_catalogue.server.url):
         if "GET" not in route.methods or route.path.startswith(("/api/v1", "/static")):
             continue
@@ -211,6 +211,8 @@ def iter_pages(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]
     ):
         for path in ("/search", "/browse/concept", "/reconcile/preview", "/reconcile/flyout/entity", "/changes"):
             yield f"{path}?{query}", path
+        for path in ("/edit", "/merge", "/retire"):
+            yield f"{path}?id={quote(hostile_catalogue.ids['made'])}&{query}", path
         for path in (
             "/admin/people",
             "/admin/tokens",
@@ -288,9 +290,9 @@ def test_what_a_form_is_sent_is_markup_on_no_page(hostile_catalogue: HostileCata
 
 def iter_forms(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]:
     """Yield the target of every form, for existing records, and the pattern of its route."""
-    record = {"id": quote(hostile_catalogue.ids["made"], safe=""), "collection": "concept"}
+    record = {"id": quote(hostile_catalogue.ids["made"], safe=""), "collection": "concept", "slug": "main"}
     for route in list_routes(hostile_catalogue.server.url):
-        if "POST" in route.methods and not route.path.startswith(("/api", "/reconcile")):
+        if "POST" in route.methods and not route.path.startswith("/api") and "/reconcile" not in route.path:
             yield route.fill_path(**{**record, **get_path_parts(hostile_catalogue, route.path)}), route.path
 
 

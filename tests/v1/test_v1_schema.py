@@ -235,7 +235,7 @@ class DocsPage(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
-        if tag == "details":
+        if tag == "details" and "id" in attributes:
             self._current_id = attributes["id"]
             self.details[self._current_id] = ""
         self.anchors |= {attributes["id"]} if "id" in attributes else set()
@@ -386,6 +386,7 @@ class SampleServer:
             body = {"slug": "old", "title": "Old", "schema": "skos"}
             assert self.send("POST", "/api/v1/vocabularies", body).status == 201
             assert self.send("DELETE", "/api/v1/vocabularies/old", If_Match="*").status == 200
+            return "/api/v1/vocabularies/old/restore"
         return target
 
     def get_version_tag(self, target: str) -> str:

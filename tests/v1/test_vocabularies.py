@@ -335,7 +335,7 @@ def test_a_record_is_read_in_the_language_that_is_asked_for(admin: VocabularyCli
         {"names": [{"text": "a", "lang": "d_e"}]},
         {"definitions": [{"text": "a"}, {"text": "b"}]},
         {"notes": [{"type": "colour", "text": "a"}]},
-        {"name": "Moon", "names": names[:2]},
+        {"name": "Moon", "names": [{"text": "Star", "lang": "en"}]},
     ):
         assert admin.write("PATCH", record, body=wrong).status == 422, wrong
     changed = admin.write("PATCH", record, body={"names": [{"text": "The Sun"}, names[1]], "notes": notes[:1]})
