@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 
 from lexarium.domain.errors import LexariumError
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS, Collection
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.maintenance.database_check import check_database
@@ -100,7 +100,7 @@ class ImportFuzzer:
     def import_one(self, format: Format, rng: random.Random) -> None:
         """Import one corrupted file; raise `FuzzFailure`."""
         file = self._write_corrupted(format, rng)
-        format_hint, collection = rng.choice([None, format]), rng.choice([None, COLLECTIONS["concept"]])
+        format_hint, collection = rng.choice([None, format]), rng.choice([None, MAIN_COLLECTIONS["concept"]])
         database = Database(f"sqlite:///{self.database_path}")
         try:
             outcome = _try_import(database, file, format_hint, collection)
@@ -154,7 +154,7 @@ def create_fuzzer(limit: int = 12) -> Iterator[ImportFuzzer]:
         lines = _export_bytes(sample_database, "jsonl").splitlines(keepends=True)
         sample_database.close()
         subset_file = folder / "few.jsonl"
-        chosen_lines = random.Random(1).sample(lines[1:], min(limit * len(COLLECTIONS), len(lines) - 1))
+        chosen_lines = random.Random(1).sample(lines[1:], min(limit * len(MAIN_COLLECTIONS), len(lines) - 1))
         subset_file.write_bytes(b"".join([lines[0], *chosen_lines]))
         pristine = folder / "pristine.db"
         database = open_database(f"sqlite:///{pristine}")
@@ -170,7 +170,7 @@ def create_fuzzer(limit: int = 12) -> Iterator[ImportFuzzer]:
 
 
 def _export_bytes(database: Database, format: str) -> bytes:
-    return b"".join(export_records(database, Vocabulary(), FORMATS[format], list(COLLECTIONS.values())))
+    return b"".join(export_records(database, Vocabulary(), FORMATS[format], list(MAIN_COLLECTIONS.values())))
 
 
 def _read_position(database: Database) -> Position:

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from lexarium.domain.account import Role
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.services.access.permissions import REQUIRED_ROLE, Permission
 from lexarium.web.pages import routes
 from lexarium.web.pages.page import PageRoute
@@ -65,6 +65,7 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/api/v1/{collection}/{id}/revert": {"POST": PUBLISH},
     "/api/v1/records": {"GET": READ},
     "/api/v1/vocabularies": {"GET": READ, "POST": ADMINISTER},
+    "/api/v1/vocabularies/{slug}/conformance": {"GET": PROPOSE},
     "/api/v1/vocabularies/{slug}/restore": {"POST": SIGNED_IN},  # others are told that there is none
     "/api/v1/vocabularies/{vocabulary}": {"GET": READ, "PATCH": ADMINISTER, "DELETE": ADMINISTER},
     "/api/v1/vocabularies/{vocabulary}/schema": {"GET": READ, "PUT": ADMINISTER},
@@ -97,6 +98,8 @@ for _path, _methods in list(REQUIRED_PERMISSIONS.items()):
     elif _path.startswith(("/api/v1/{collection}", "/api/v1/releases")):
         _part = _path.removeprefix("/api/v1").replace("/{collection}", "/collections/{collection}")
         REQUIRED_PERMISSIONS[f"/api/v1/vocabularies/{{vocabulary}}{_part}"] = _methods
+    elif _path.startswith("/reconcile"):
+        REQUIRED_PERMISSIONS[f"/vocabularies/{{vocabulary}}{_path}"] = _methods
 # Routes that redirect every method.
 MISSING_PATHS = {
     "/api/v-alpha/{collection}/",
@@ -124,7 +127,7 @@ def test_the_roles_are_one_above_the_other() -> None:
 
 def generalize_path(path: str) -> str:
     """Replace the collection in a path by a placeholder."""
-    return re.sub(rf"(^|/)({'|'.join(COLLECTIONS)})(?=/|$)", r"\1{collection}", path)
+    return re.sub(rf"(^|/)({'|'.join(MAIN_COLLECTIONS)})(?=/|$)", r"\1{collection}", path)
 
 
 def list_declared_permissions() -> dict[str, dict[str, str | Permission]]:
@@ -143,19 +146,20 @@ class RoleClient:
     ids: dict[str, str]
 
     def send(self, role: str, method: str, route: RoutePattern) -> HttpResponse:
-        collection = next((name for name in COLLECTIONS if f"/{name}/" in f"{route.path}/"), "concept")
+        collection = next((name for name in MAIN_COLLECTIONS if f"/{name}/" in f"{route.path}/"), "concept")
         parts = {
             "id": self.ids[collection],
             "collection": collection,
             "version": "1",
             "name": "x",
             "vocabulary": "main",
+            "slug": "main",
         }
         target = route.fill_path(**parts, kind="concept", rest="x", path="style.css")
         headers = {"If-Match": '"99"', "Content-Type": "application/json"}
         if role in self.tokens:
             headers |= {"Authorization": f"Bearer {self.tokens[role]}", "Cookie": f"{COOKIE}={self.tokens[role]}"}
-        if "/vocabularies/{vocabulary}/" in route.path and "{id}" not in route.path:
+        if route.path.startswith("/api/v1/vocabularies/{vocabulary}/") and "{id}" not in route.path:
             target = f"{target}?id={self.ids[collection]}" if route.path.split("/")[5] not in UNQUERIED else target
         return self.server.request(method, target, headers, None if method == "GET" else "{}")
 
@@ -164,7 +168,7 @@ class RoleClient:
 def role_client(new_url: DatabaseUrlFactory) -> Iterator[RoleClient]:
     with Server(new_url("sqlite"), "--sample") as server:
         tokens = {str(role): server.create_token(role) for role in Role}
-        ids = {name: server.get(f"/api/v1/{name}?limit=1").json["items"][0]["id"] for name in COLLECTIONS}
+        ids = {name: server.get(f"/api/v1/{name}?limit=1").json["items"][0]["id"] for name in MAIN_COLLECTIONS}
         yield RoleClient(server, tokens, ids)
 
 

@@ -8,6 +8,7 @@ import lzma
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
 from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.imports import import_files
+from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.settings import Settings
 from lexarium.store import revisions
 from lexarium.store.database import Database
@@ -302,7 +304,7 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
     async def export_csv() -> bytes:
         request = Request({"type": "http", "method": "GET", "headers": [], "query_string": b""})
         site = SimpleNamespace(database=database, limits=Limits(settings), settings=settings)
-        context: Any = SimpleNamespace(site=site, request=request)
+        context: Any = SimpleNamespace(site=site, request=request, get_scope=partial(get_read_scope, None))
         query = ExportParameters.model_validate({"format": "csv"})
         response = await served_export(context, query)
         assert isinstance(response, StreamingResponse)

@@ -24,7 +24,8 @@ def export(server: Server) -> HttpResponse:
 
 
 def extend(server: Server) -> HttpResponse:
-    extend_query = json.dumps({"ids": ["trm_1"], "properties": [{"id": "definition"}]})
+    record_ids = [item["id"] for item in server.get("/api/v-alpha/concept").json]
+    extend_query = json.dumps({"ids": record_ids, "properties": [{"id": "definition"}]})
     return server.request("POST", "/reconcile", FORM_HEADERS, urlencode({"extend": extend_query}))
 
 

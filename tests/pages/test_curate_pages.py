@@ -12,7 +12,7 @@ from lexarium import __version__
 from lexarium.domain.account import Role
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.domain.timestamps import now_ms
-from lexarium.domain.validation import build_draft_model
+from lexarium.domain.validation import OPTIONAL_KEYS, build_draft_model
 from lexarium.services.access.accounts import get_account_by_name, update_account
 from lexarium.services.access.tokens import create_token
 from lexarium.services.access.tokens import get_token as find_token
@@ -340,7 +340,7 @@ def test_a_contributor_s_record_is_a_proposal_that_can_be_withdrawn(contributor:
 def test_every_field_that_people_write_is_in_the_form_of_its_collection(curator: BrowserlessClient) -> None:
     for collection in MAIN_COLLECTIONS.values():
         form = next(form for form in parse_forms(curator.open(f"/propose/{collection.name}")) if "key" in form.fields)
-        expected = set(build_draft_model(collection.name).model_fields) - {"relations"}
+        expected = set(build_draft_model(collection.name).model_fields) - {"relations"} - OPTIONAL_KEYS
         assert set(form.fields) == expected | {"key"}
     curator.open("/propose/concept_class")
     curator.press("Publish", {"name": "a class", "description": "It holds."})

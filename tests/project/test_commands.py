@@ -377,7 +377,7 @@ def test_the_home_page_tells_what_the_catalogue_holds(database_url: str) -> None
         assert "default-src 'none'" in page.headers["content-security-policy"]
         text = page.body.decode()
         assert "&lt;b&gt;Ours&lt;/b&gt;" in text
-        assert "/api/v-alpha/search" in text
+        assert "/api/v1/search" in text
         assert server.get("/static/style.css").status == 200
         assert server.get("/api/v1").json["revision"] > 0
         assert server.get("/api").json["versions"] == {"v-alpha": "/api/v-alpha", "v1": "/api/v1"}

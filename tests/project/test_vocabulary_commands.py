@@ -55,6 +55,7 @@ def test_a_vocabulary_is_added_with_its_metadata_and_rules(uat_url: str) -> None
         "prefixes": {"uat": "http://astrothesaurus.org/uat/"},
         "defines": ["uat"],
         "minting": "uat:{n}",
+        "sources": [],
         "private": False,
         "default": False,
         "valpha": False,
@@ -87,7 +88,7 @@ def test_every_mistake_is_told_at_once_and_nothing_is_changed(uat_url: str) -> N
     assert "Write en-GB." in message
     options = ("--schema", "skos", "--title", "Other", "--defines", "uat", "--language", "xx_", "--prefix", "p")
     message = fail("vocabulary", "add", "Other!", *options, url=uat_url)
-    assert "defined by the vocabulary uat" in message
+    assert "defined by another vocabulary" in message
     for key in ("slug", "languages", "prefixes"):
         assert f"\u2022 {key}: " in message, key
 

@@ -82,7 +82,8 @@ def test_relation_types_know_the_collections_of_their_ends() -> None:
 
 def test_a_relation_that_no_slot_declares_has_its_predicate_as_its_label() -> None:
     assert "RO:0002202" not in RELATION_TYPES
-    assert RELATION_TYPES["RO:0002202"].label == "RO:0002202"
+    assert RELATION_TYPES["RO:0002202"].label == "develops from"
+    assert RELATION_TYPES["ex:made-up"].label == "ex:made-up"
 
 
 def test_a_relation_list_knows_the_ways_to_its_entries() -> None:

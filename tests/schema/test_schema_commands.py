@@ -164,9 +164,9 @@ def test_a_schema_is_applied_and_records_are_shown_by_it(zoo_url: str, tmp_path:
     result = run_cli("schema", "apply", path, "--vocabulary", "zoo", "--database", zoo_url)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "zoo has the schema zoo now, with 1 collection: animal.\n"
-    assert "2 records of zoo do not conform to it:" in result.stderr
-    assert "zoo:2: size: 'tiny' should be one of small, large." in result.stderr
-    assert "zoo:3: size: is required." in result.stderr
+    assert "2 values of zoo do not conform to it:" in result.stderr
+    assert "zoo:2: size: tiny is none of small, large." in result.stderr
+    assert "zoo:3: size is required." in result.stderr
     assert run_cli("schema", "show", "zoo", "--database", zoo_url).stdout == SECOND_SCHEMA
     database = open_database(zoo_url)
     with database.read() as snapshot:

@@ -29,6 +29,7 @@ from lexarium.store.schema import (
     delivery_table,
     idempotency_table,
     import_base_table,
+    import_statement_table,
     label_table,
     lease_table,
     membership_table,
@@ -54,8 +55,7 @@ TABLES = [table for table in metadata.sorted_tables if table is not lease_table]
 OTHER_ROWS: dict[Table, list[dict[str, Any]]] = {
     account_table: [{"id": "usr_1", "name": "Ada", "role": "admin", "created": 1}],
     membership_table: [{"account": "usr_1", "vocabulary": "main", "role": "curator"}],
-    alternative_id_table: [{"name": "old:1", "record": "trm_one"}],
-    label_table: [{"record": "trm_one", "language": "de", "name": "eins"}],
+    import_statement_table: [{"record": "trm_one", "source": "https://example.org/", "statements": b"{}"}],
     token_table: [{"id": "tok_1", "account": "usr_1", "label": "", "role": "admin", "hash": "x", "created": 1}],
     proposal_table: [
         {
@@ -267,8 +267,15 @@ CORRUPTIONS: list[tuple[Corruption, str]] = [
     (set_first_row(import_base_table, record="trm_9"), "upstream trm_9: record 'trm_9' is not there"),
     (set_first_row(membership_table, account="usr_9"), "membership usr_9 main: account 'usr_9' is not there"),
     (set_first_row(membership_table, role="boss"), "membership usr_1 main: role 'boss' is none that there is"),
-    (set_first_row(alternative_id_table, record="uat\x1f1"), "alternative_id old:1 1 in uat: record '1 in uat' is not"),
-    (set_first_row(label_table, record="trm_9"), "label trm_9 de: record 'trm_9' is not there"),
+    (
+        lambda connection: connection.execute(insert(label_table).values(record="trm_one", language="de", name="x")),
+        "trm_one has other alternative ids or translated names than the log says",
+    ),
+    (
+        lambda connection: connection.execute(insert(alternative_id_table), {"record": "uat\x1f1", "name": "old:1"}),
+        "alternative_id old:1 1 in uat: record '1 in uat' is not",
+    ),
+    (set_first_row(import_statement_table, record="trm_9"), "import_statement trm_9 https://example.org/: record"),
     (set_first_row(import_base_table, untaken=b""), "upstream trm_one: untaken cannot be read"),
 ]
 
@@ -283,8 +290,11 @@ def test_a_catalogue_that_does_not_agree_with_itself_is_told_of(
     assert any(message in problem for problem in check_database(database).problems)
 
 
+MAIN_TABLES = {record_table, relation_table, change_table, catalogue_table}
+
+
 def test_every_table_is_looked_at() -> None:
-    assert {record_table, relation_table, change_table, catalogue_table, *OTHER_ROWS} == set(TABLES)
+    assert {*MAIN_TABLES, alternative_id_table, label_table, *OTHER_ROWS} == set(TABLES)
 
 
 @pytest.fixture

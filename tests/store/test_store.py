@@ -343,7 +343,7 @@ NEWER_INDEXES = (
 
 
 def drop_tables_of_vocabularies(connection: Connection) -> None:
-    for table in ("alternative_id", "label", "membership"):
+    for table in ("alternative_id", "import_statement", "label", "membership"):
         connection.execute(text(f"DROP TABLE {table}"))
     connection.execute(text("ALTER TABLE catalogue DROP COLUMN vocabularies"))
 

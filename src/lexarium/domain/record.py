@@ -145,6 +145,11 @@ class Record:
     assigned: Fields = field(default_factory=dict)
 
     @property
+    def is_head(self) -> bool:
+        """Return whether this is the head record of a vocabulary, which is related to nothing and found by its slug."""
+        return not self.collection.vocabulary
+
+    @property
     def local_id(self) -> str:
         """Id in its vocabulary, as its owner gave it."""
         return get_local_id(self.id)
@@ -215,6 +220,8 @@ class Record:
     @cached_property
     def alternative_ids(self) -> tuple[str, ...]:
         """IRI of its own, and ids that redirect to this record, each as its source has it."""
+        if self.is_head:
+            return ()
         ids = [value for predicate, value, _ in self.own_statements if predicate == ALTERNATIVE_ID]
         texts = dict.fromkeys(value[0] for value in ids if not isinstance(value, Node))
         return tuple(texts if self.iri is None else {self.iri: None, **texts})
@@ -223,7 +230,7 @@ class Record:
     def translated_names(self) -> dict[str, str]:
         """Names in other languages than the default one, by language."""
         names: dict[str, str] = {}
-        for predicate, value, _ in self.own_statements:
+        for predicate, value, _ in () if self.is_head else self.own_statements:
             if predicate in self.collection.name_predicates and not self._is_in_default_language(value):
                 text = get_text(value)
                 if text is not None:
@@ -258,6 +265,8 @@ class Record:
     @cached_property
     def relations(self) -> frozenset[Relation]:
         """Relations that have this record as their source."""
+        if self.is_head:
+            return frozenset()
         names = self.collection.relation_names
         for collection in self.further_collections:
             names = collection.relation_names | names

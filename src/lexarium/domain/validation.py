@@ -115,7 +115,7 @@ def _check_texts(
         return [], [FieldProblem("", "should be a list.")]
     if len(texts) > _MAX_ITEMS:
         return [], [FieldProblem("", f"must have at most {_MAX_ITEMS:,} entries.")]
-    model = _build_text_model(collection.get_max_length(field) or 0, field == "name")
+    model = _build_text_model(collection.get_max_length(field) or 0, collection.language, is_name=field == "name")
     checked: list[dict[str, str]] = []
     problems: list[FieldProblem] = []
     for index, text in enumerate(texts):
@@ -134,7 +134,7 @@ def _check_texts(
 
 
 @lru_cache(maxsize=50)
-def _build_text_model(max_length: int, is_name: bool) -> type[BaseModel]:
+def _build_text_model(max_length: int, language: str, *, is_name: bool) -> type[BaseModel]:
     text: Any = Annotated[
         str,
         StringConstraints(min_length=1, max_length=max_length),
@@ -145,7 +145,7 @@ def _build_text_model(max_length: int, is_name: bool) -> type[BaseModel]:
         text = Annotated[text, AfterValidator(reject_direction_controls)]
     source: Any = Annotated[str, StringConstraints(max_length=max_length), AfterValidator(reject_control_chars)] | None
     lang: Any = Annotated[str, AfterValidator(_canonicalize_tag)]
-    return _create_model("translated_text", {"text": (text, ...), "lang": (lang, ...), "source": (source, None)})
+    return _create_model("translated_text", {"text": (text, ...), "lang": (lang, language), "source": (source, None)})
 
 
 def _canonicalize_tag(tag: str) -> str:

@@ -196,6 +196,7 @@ _FOREIGN_KEYS: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.idempotency_table.c.account, schema.account_table.c.id),
     (schema.delivery_table.c.webhook, schema.webhook_table.c.id),
     (schema.import_base_table.c.record, _record.id),
+    (schema.import_statement_table.c.record, _record.id),
     (schema.alternative_id_table.c.record, _record.id),
     (schema.label_table.c.record, _record.id),
 )

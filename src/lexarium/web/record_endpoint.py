@@ -86,6 +86,8 @@ class RecordEndpoint:
         """Return a record in the representation that the client prefers."""
         name = _negotiate(request, MEDIA_TYPES)
         local_id = request.path_params["id"] or request.query_params.get("iri", "")
+        if name == _HTML:
+            return await run_in_threadpool(self._render_page, request)
         try:
             reader = await find_reader(request, self._site.authenticator)
             scope = get_read_scope(reader, request.query_params.getlist("vocabulary"))
@@ -93,19 +95,16 @@ class RecordEndpoint:
             if get_local_id(record_id) != request.path_params["id"]:
                 detail = f"{local_id} is another id of {get_local_id(record_id)}."
                 raise HTTPProblem(308, detail, {**_HEADERS, "location": _record_url(record_id, request)})
-            if name == _HTML:
-                request.path_params["id"] = record_id
-                return await run_in_threadpool(self._render_page, request)
             body, headers = await run_in_threadpool(self._render, request, name, record_id)
         except RecordMerged as error:
             url, merged_into = _record_url(error.survivor_id, request), get_local_id(error.survivor_id)
             return redirect_merged(error, url, _HEADERS, merged_into=merged_into)
         except (LexariumError, HTTPProblem) as error:
-            return await run_in_threadpool(self._respond_to_error, request, name, error)
+            return await run_in_threadpool(self._respond_to_error, request, error)
         return await _build_response(request, MEDIA_TYPES[name], body, headers)
 
-    def _respond_to_error(self, request: Request, name: str, error: LexariumError | HTTPProblem) -> Response:
-        """Return a problem document, or a page where one was asked for; list the records that an id may mean."""
+    def _respond_to_error(self, request: Request, error: LexariumError | HTTPProblem) -> Response:
+        """Return a problem document; list the records that an id may mean."""
         if isinstance(error, AmbiguousId):
             with self._database.read() as snapshot:
                 changes = find_latest_changes(snapshot, error.record_ids)
@@ -119,10 +118,6 @@ class RecordEndpoint:
                 for record_id in error.record_ids
             ]
             return problem_response(HTTPProblem(300, str(error), _HEADERS, candidates=candidates))
-        if name == _HTML and isinstance(error, NotFound):
-            response = self._site.error_page(request, error)
-            response.headers.update({**_HEADERS, "cache-control": response.headers["cache-control"]})
-            return response
         return problem_response(error, _HEADERS)
 
     async def get_predicates(self, request: Request) -> Response:

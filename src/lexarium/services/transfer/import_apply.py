@@ -33,7 +33,7 @@ from lexarium.store.imports.history_stage import StagedMerge
 from lexarium.store.imports.stage import ImportStage, StagedRecord
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
-from lexarium.store.vocabularies import replace_derived_rows
+from lexarium.store.vocabularies import replace_derived_rows, update_derived_rows
 
 _PUBLISHED = RecordState.PUBLISHED.value
 _CLASS_COLLECTIONS = {name for collection in COLLECTIONS.values() for name in collection.class_fields.values()}
@@ -263,6 +263,7 @@ class ImportApplier:
         """Build the row of a new record, without parsing it if the file gives all of its fields."""
         if item.name is None or item.class_id in self._class_survivors:
             record = self._build_new_record(item, own_relations)
+            update_derived_rows(self.transaction, (), [record])
             state, name = record.state.value, record.fields["name"]
             rendered, document = record.rendered, record.to_document()
             filter_columns = get_filter_columns(record.collection, record.fields)
