@@ -66,7 +66,7 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/api/v1/records": {"GET": READ},
     "/api/v1/vocabularies": {"GET": READ, "POST": ADMINISTER},
     "/api/v1/vocabularies/{slug}/conformance": {"GET": PROPOSE},
-    "/api/v1/vocabularies/{slug}/restore": {"POST": SIGNED_IN},  # others are told that there is none
+    "/api/v1/vocabularies/{slug}/restore": {"POST": ADMINISTER},
     "/api/v1/vocabularies/{vocabulary}": {"GET": READ, "PATCH": ADMINISTER, "DELETE": ADMINISTER},
     "/api/v1/vocabularies/{vocabulary}/schema": {"GET": READ, "PUT": ADMINISTER},
     "/docs": {"GET": READ},

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lexarium.domain.schema.collections import COLLECTIONS, MAIN_COLLECTIONS, RELATION_TYPES
+from lexarium.domain.schema.collections import COLLECTIONS, MAIN_COLLECTIONS, MAIN_RELATION_TYPES
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.search.ranking import Tier
 from lexarium.services.search.properties import list_properties
@@ -580,7 +580,7 @@ def test_properties_are_suggested(catalogue: ReconcileClient) -> None:
         "KINDOF-inverse",
     }
     assert [suggestion["id"] for suggestion in get_suggestions(catalogue, "property", "defin")] == ["definition"]
-    assert set(RELATION_TYPES) | {"alias", "definition", "class", "id"} <= set(PROPERTIES)
+    assert set(MAIN_RELATION_TYPES) | {"alias", "definition", "class", "id"} <= set(PROPERTIES)
     assert all(
         suggestion["name"] and suggestion["description"] for suggestion in get_suggestions(catalogue, "property", "")
     )

@@ -39,6 +39,7 @@ from lexarium.web.middleware.fast_path import FastPath
 from lexarium.web.middleware.lazy_app import LazyApp
 from lexarium.web.middleware.proxies import ProxyHeadersMiddleware
 from lexarium.web.middleware.request_log import RequestLogMiddleware, RequestStats
+from lexarium.web.middleware.vocabularies import VocabulariesMiddleware
 from lexarium.web.pages import routes
 from lexarium.web.pages.site import Site
 from lexarium.web.reconcile import endpoint as reconcile
@@ -138,7 +139,8 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     )
     app.router.redirect_slashes = False
     gated_app = AccessGateMiddleware(app, gate, site) if gate.is_private else app
-    logged_app = RequestLogMiddleware(AdmissionMiddleware(gated_app, *limiters), request_stats)
+    following_app = VocabulariesMiddleware(gated_app, database)
+    logged_app = RequestLogMiddleware(AdmissionMiddleware(following_app, *limiters), request_stats)
     proxied_app = ProxyHeadersMiddleware(logged_app, settings.proxy_networks)
     # Cached responses are sent without authentication: not from a private catalogue.
     return FastPath(proxied_app, None if gate.is_private else response_cache, request_stats, request_limit)
