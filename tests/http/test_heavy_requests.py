@@ -24,8 +24,7 @@ def export(server: Server) -> HttpResponse:
 
 
 def extend(server: Server) -> HttpResponse:
-    record_ids = [item["id"] for item in server.get("/api/v-alpha/concept").json]
-    extend_query = json.dumps({"ids": record_ids, "properties": [{"id": "definition"}]})
+    extend_query = json.dumps({"ids": [RECORD_IDS[server.url]], "properties": [{"id": "definition"}]})
     return server.request("POST", "/reconcile", FORM_HEADERS, urlencode({"extend": extend_query}))
 
 
@@ -37,8 +36,14 @@ def annotate_on_page(server: Server) -> HttpResponse:
     return server.request("POST", "/annotate", FORM_HEADERS, urlencode({"text": "memory"}))
 
 
+# By the server that has the record.
+RECORD_IDS: dict[str, str] = {}
+
+
 def add_record(server: Server) -> None:
-    assert server.post_json("/api/v1/concept", {"name": "memory"}, server.create_token("curator")).status == 201
+    response = server.post_json("/api/v1/concept", {"name": "memory"}, server.create_token("curator"))
+    assert response.status == 201
+    RECORD_IDS[server.url] = response.json["id"]
 
 
 @contextmanager

@@ -217,7 +217,7 @@ def test_a_text_in_the_default_language_is_the_field(curators: Curators) -> None
         ([{"text": "", "lang": "fr"}], "names/0/text"),
         ([{"text": "a\x07", "lang": "fr"}], "names/0/text"),
         ([{"text": "a", "lang": "fr"}, {"text": "b", "lang": "FR"}], "names"),
-        ([{"text": "a"}], "names/0/lang"),
+        ([{"lang": "fr"}], "names/0/text"),
         (["a"], "names/0"),
         ({"fr": "a"}, "names"),
     ],

@@ -8,10 +8,7 @@ bytes. Several formats may share one.
 from dataclasses import dataclass
 from importlib import import_module
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from lexarium.formats.resources import ResourceDocument
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -36,11 +33,9 @@ class Format:
         """The codec module, imported now."""
         return import_module(f"lexarium.formats.{self.codec_module}")
 
-    def open_document(self, stream: "BufferedReader[Any]") -> "ResourceDocument":
-        """Read a file whose resources are statements; raise ParseError."""
-        module = import_module(f"lexarium.formats.{self.resource_module}")
-        document: ResourceDocument = module.open_document(stream)
-        return document
+    def open_document(self, stream: "BufferedReader[Any]") -> Any:
+        """Read a file whose resources are statements, as a `ResourceDocument`; raise ParseError."""
+        return import_module(f"lexarium.formats.{self.resource_module}").open_document(stream)
 
 
 # fmt: off

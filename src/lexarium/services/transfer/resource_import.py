@@ -112,7 +112,8 @@ def _open(source: reading.SourceDocument, format: Format | None) -> ResourceDocu
     file_format = format or detect_format(source.file_name, stream.peek(SNIFF_BYTES))
     if not file_format.resource_module:
         raise UnknownFormatError(f"is {file_format.name}, which needs a vocabulary that is there already")
-    return file_format.open_document(stream)
+    document: ResourceDocument = file_format.open_document(stream)
+    return document
 
 
 def choose_slug(description: SourceDescription, file_name: str) -> str:

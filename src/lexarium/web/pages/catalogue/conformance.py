@@ -5,14 +5,12 @@ from starlette.responses import Response
 from lexarium.services.access.permissions import Permission
 from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.services.vocabularies.conformance import check_conformance
-from lexarium.web.pages.page import Page, PageRoute, redirect_to_sign_in
+from lexarium.web.pages.page import Page, PageRoute
 
 
 def show_conformance(page: Page) -> Response:
     """Show what does not conform in a vocabulary, to those who may propose changes."""
-    caller = page.site.get_caller(page.request)
-    if caller is None:
-        return redirect_to_sign_in(page.request)
+    caller = page.caller
     [vocabulary] = get_read_scope(caller, [page.request.path_params["vocabulary"]]).vocabularies
     caller.require(Permission.PROPOSE, vocabulary.slug)
     with page.read() as snapshot:
@@ -20,4 +18,4 @@ def show_conformance(page: Page) -> Response:
     return page.render("conformance.html", {"checked": vocabulary, "report": report})
 
 
-ROUTES = (PageRoute("/vocabularies/{vocabulary}/conformance", show_conformance),)
+ROUTES = (PageRoute("/vocabularies/{vocabulary}/conformance", show_conformance, Permission.PROPOSE),)
