@@ -27,6 +27,9 @@ from lexarium.store.schema import (
 )
 from lexarium.store.vocabularies import list_derived_rows
 
+# What reading a damaged document may raise.
+DECODE_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
+
 _change, _proposal, _record = change_table.c, proposal_table.c, record_table.c
 
 
@@ -140,7 +143,10 @@ def iter_wrong_derived_rows(connection: Connection) -> Iterator[str]:
             for row in connection.execute(select(table).where(table.c.record.in_(record_ids))):
                 stored[row.record].add(tuple(row))
         for change in find_latest(connection, record_ids).values():
-            ids, labels = list_derived_rows([change.to_record()])
+            try:
+                ids, labels = list_derived_rows([change.to_record()])
+            except DECODE_ERRORS:
+                continue  # which is a finding of its own
             if stored[change.record_id] != ids | labels:
                 yield change.record_id
 

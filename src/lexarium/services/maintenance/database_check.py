@@ -16,8 +16,6 @@ from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
 from lexarium.store.records import RecordRow
 
-_DECODE_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
-
 
 @dataclass
 class CheckReport:
@@ -86,7 +84,7 @@ def _check_rendering(row: RecordRow, rendered: RenderedRecord, name: str) -> Ite
     try:
         fields = parse_body(row.body)
         actual = render_fields(get_collection(row.collection), fields), fields["name"]
-    except _DECODE_ERRORS:
+    except integrity.DECODE_ERRORS:
         yield f"{record} cannot be read"
         return
     if actual != (rendered, name):
@@ -101,7 +99,7 @@ def _check_against_log(row: RecordRow, own_relations: frozenset[Relation], chang
     try:
         record = change.to_record()
         logged = record.rendered.body, record.relations, record.state
-    except _DECODE_ERRORS:
+    except integrity.DECODE_ERRORS:
         yield f"{version} cannot be read in the log"
         return
     if logged != (row.body, own_relations, row.state):
