@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from lexarium.domain.vocabulary import register_vocabularies
 from lexarium.services.transfer.sample import sample_files
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.browser import CHROMIUM, DRIVER, Browser, is_browser_available, open_browser
 from tests.support.curated_sample import apply_sample_edits
 from tests.support.databases import ENGINES, Databases, DatabaseUrlFactory, run_postgres

@@ -27,7 +27,7 @@ from lexarium.services.access.tokens import create_token
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.maintenance.index_check import check_index
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.postgres import PostgresServer
 from tests.support.server import Server
 from torture.expected_state import ExpectedState, Json, index_by_key

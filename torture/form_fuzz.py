@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from lexarium.domain.account import Origin
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.formats.parsed import ParsedRecord
 from lexarium.services.access.tokens import create_token
 from lexarium.services.transfer.imports import import_records

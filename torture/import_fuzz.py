@@ -32,8 +32,8 @@ from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.sample import load_sample
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.position import Position
-from lexarium.store.upgrade import open_database
 from torture.mutations import mutate
 
 # Limit for the import of a small file.

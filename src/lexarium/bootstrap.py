@@ -15,7 +15,7 @@ from lexarium.domain.text.limits import InputLimits, set_input_limits
 from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
 from lexarium.store.engine.node_state import NodeState
-from lexarium.store.upgrade import upgrade_schema
+from lexarium.store.maintenance.upgrade import upgrade_schema
 from lexarium.web.app import create_app
 
 logger = logging.getLogger(__name__)

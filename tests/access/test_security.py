@@ -25,7 +25,7 @@ from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.services.access import authentication
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.web.http.rate_limits import SignInLimiter
 from lexarium.web.pages.session import COOKIE
 from tests.support.browserless_client import parse_forms

@@ -13,7 +13,7 @@ from lexarium.services.access.authentication import Authenticator
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.records.queries import list_changes_newest
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.postgres import HOST, PostgresServer

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.polling import wait_until
 from tests.support.server import Server

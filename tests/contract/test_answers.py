@@ -16,8 +16,8 @@ from lexarium.services.records import queries
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.records.valpha_queries import open_valpha_reader, read_record
 from lexarium.store.database import Database
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.transaction import Transaction
-from lexarium.store.upgrade import open_database
 from lexarium.web.http.response_cache import CachedResponse, ResponseCache
 from lexarium.web.middleware.admission import FairScheduler
 from tests.support.polling import DEADLINE_SECONDS

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lexarium.domain.errors import InvalidInput
 from lexarium.domain.labels import is_language_tag
-from lexarium.domain.languages import (
+from lexarium.domain.text.languages import (
     canonicalize_tag,
     choose_language,
     find_tag_problem,

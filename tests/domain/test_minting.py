@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lexarium.domain.errors import Conflict, InvalidInput
 from lexarium.domain.identifiers import has_prefix
-from lexarium.domain.minting import MintingKind, MintingRule, find_id_problem, find_rule_problems, mint
+from lexarium.domain.identity.minting import MintingKind, MintingRule, find_id_problem, find_rule_problems, mint
 
 rules = st.one_of(
     st.just("none"),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lexarium.domain import prefixes
-from lexarium.domain.prefixes import (
+from lexarium.domain.identity import prefixes
+from lexarium.domain.identity.prefixes import (
     PrefixMap,
     contract,
     expand,

@@ -4,6 +4,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lexarium.domain.editing.statement_merge import diff_statements, merge_statements
 from lexarium.domain.statement import (
     Node,
     Reference,
@@ -15,7 +16,6 @@ from lexarium.domain.statement import (
     measure_depth,
     normalize,
 )
-from lexarium.domain.statement_merge import diff_statements, merge_statements
 
 NAME = "skos:prefLabel"
 ALIAS = "skos:altLabel"

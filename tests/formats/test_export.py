@@ -32,7 +32,7 @@ from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.settings import Settings
 from lexarium.store import revisions
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.web.http.encodings import encode_chunks
 from lexarium.web.http.limits import Limits
 from lexarium.web.v1.operations.export import ExportParameters

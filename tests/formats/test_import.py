@@ -28,7 +28,7 @@ from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import records
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database, upgrade_schema
+from lexarium.store.maintenance.upgrade import open_database, upgrade_schema
 from tests.support.imports import build_kind_of, build_term, get_valpha_record, import_json, list_records, write_json
 from tests.support.polling import wait_until
 from tests.support.postgres import open_sqlalchemy

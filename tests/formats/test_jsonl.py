@@ -31,7 +31,7 @@ from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions, schema
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import build_term
 from tests.support.record_editor import RecordEditor

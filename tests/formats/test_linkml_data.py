@@ -23,7 +23,7 @@ from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import Curator, get_valpha_record, list_records, load_record, open_text, write_json
 from tests.support.server import run_cli

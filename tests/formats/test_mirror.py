@@ -17,7 +17,7 @@ from lexarium.services.transfer import mirror_source
 from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.mirror import MirrorOptions, mirror
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.fault_proxy import (
     FaultProxy,

@@ -26,7 +26,7 @@ from lexarium.formats.registry import FORMATS
 from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.transfer.imports import import_files
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import build_term, list_records, write_json
 from tests.support.server import run_cli

@@ -10,14 +10,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexarium.domain.defaults import assign_defaults
+from lexarium.domain.editing.defaults import assign_defaults
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.identifiers import has_prefix, mint_id
 from lexarium.domain.record import Relation, build_record
 from lexarium.domain.rendering import parse_body, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, SEARCH_HIT_FIELDS
 from lexarium.domain.text.characters import find_control_char, find_unstorable_char, name_key
-from lexarium.domain.timestamps import format_timestamp, parse_timestamp
+from lexarium.domain.text.timestamps import format_timestamp, parse_timestamp
 from lexarium.formats.json.stream import iter_objects
 from lexarium.formats.parsed import ParseError
 from lexarium.search.analysis.folding import find_words, fold

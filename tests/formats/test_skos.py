@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexarium.domain.defaults import assign_defaults
+from lexarium.domain.editing.defaults import assign_defaults
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import Record, RecordState, RelatedRecord, Relation, build_record
 from lexarium.domain.schema.collections import (

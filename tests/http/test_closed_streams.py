@@ -5,7 +5,7 @@ from http.client import HTTPConnection, HTTPResponse
 import pytest
 
 from lexarium.domain.account import Role
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.tokens import create_token
 from lexarium.store.database import Database

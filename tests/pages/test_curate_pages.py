@@ -10,9 +10,9 @@ import pytest
 
 from lexarium import __version__
 from lexarium.domain.account import Role
+from lexarium.domain.editing.validation import OPTIONAL_KEYS, build_draft_model
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS
-from lexarium.domain.timestamps import now_ms
-from lexarium.domain.validation import OPTIONAL_KEYS, build_draft_model
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.access.accounts import get_account_by_name, update_account
 from lexarium.services.access.tokens import create_token
 from lexarium.services.access.tokens import get_token as find_token

@@ -33,7 +33,8 @@ def test_the_wheel_works_where_the_source_is_not(wheel: Path, tmp_path: Path) ->
         file.extractall(tmp_path / "installed")
     script = (
         "import lexarium, sys; assert 'installed' in lexarium.__file__;"
-        "from lexarium.store.upgrade import open_database; from lexarium.services.transfer.sample import load_sample;"
+        "from lexarium.store.maintenance.upgrade import open_database;"
+        "from lexarium.services.transfer.sample import load_sample;"
         "print(load_sample(open_database('sqlite:///x.db')).created['concept'])"
     )
     command = [sys.executable, "-c", script]

@@ -14,7 +14,7 @@ from lexarium.domain.schema.linkml import BUILTIN_NAMES, read_builtin_source
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import change_log, records, revisions
 from lexarium.store.change_log import RecordWrite
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import run_cli
 

@@ -19,7 +19,7 @@ from lexarium.services.search.record_search import RecordSearch, SearchQuery
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions
 from lexarium.store.engine.position_queries import read_position
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 
 ACCENTS = str.maketrans("aeouinc", "áéöüïñç")
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"

@@ -22,7 +22,7 @@ from lexarium.services.maintenance.backup import create_backup, open_backup
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.full_disk import mount_small_disk
 from tests.support.polling import wait_until

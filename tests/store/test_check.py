@@ -21,6 +21,7 @@ from lexarium.services.search.indexer import Indexer
 from lexarium.store import change_log, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.schema import (
     account_table,
     alternative_id_table,
@@ -41,7 +42,6 @@ from lexarium.store.schema import (
     token_table,
     webhook_table,
 )
-from lexarium.store.upgrade import open_database
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.server import run_cli

@@ -14,10 +14,10 @@ from lexarium.domain.errors import Conflict, StoreError
 from lexarium.services.maintenance.backup import copy_database
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.imports import import_files
-from lexarium.store.copy import copy_tables
 from lexarium.store.database import Database
+from lexarium.store.maintenance.copy import copy_tables
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.schema import metadata
-from lexarium.store.upgrade import open_database
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.old_databases import create_old_database
 from tests.support.polling import wait_until

@@ -14,7 +14,7 @@ from lexarium.services.access.accounts import add_account
 from lexarium.services.access.tokens import create_token
 from lexarium.services.maintenance.watchdog import Watchdog
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.damage import PAGE_BYTES, corrupt_pages
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import wait_until

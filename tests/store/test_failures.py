@@ -14,8 +14,8 @@ from lexarium.domain.errors import DatabaseUnavailable
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.tokens import create_token
 from lexarium.store.database import Database
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.transaction import Transaction
-from lexarium.store.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server
 

@@ -18,7 +18,7 @@ from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import leases, webhooks
 from lexarium.store.database import Database
 from lexarium.store.leases import Lease
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.damage import corrupt_pages
 from tests.support.fake_clock import FakeClock, FakeClockServer
 from tests.support.full_disk import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.full_disk import LARGE_FIELDS, mount_small_disk, write_until_full
 from tests.support.postgres import PostgresServer
 from tests.support.server import HttpResponse, Server, run_cli

@@ -31,14 +31,15 @@ from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
-from lexarium.store import accounts, change_log, integrity, migrations, proposals, records, relations, revisions
+from lexarium.store import accounts, change_log, migrations, proposals, records, relations, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.node_state import NodeState
 from lexarium.store.engine.position_queries import read_position
+from lexarium.store.maintenance import integrity
+from lexarium.store.maintenance.upgrade import open_database, upgrade_schema
 from lexarium.store.revisions import PageKey
 from lexarium.store.schema import change_table, metadata
 from lexarium.store.transaction import Transaction
-from lexarium.store.upgrade import open_database, upgrade_schema
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import wait_until

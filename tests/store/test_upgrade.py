@@ -19,9 +19,9 @@ from lexarium.services.maintenance.backup import create_upgrade_backup
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import migrations
 from lexarium.store.database import Database
+from lexarium.store.maintenance.upgrade import read_schema_version, upgrade_schema
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.schema import metadata
-from lexarium.store.upgrade import read_schema_version, upgrade_schema
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.old_databases import UPGRADES_FOLDER, copy_old_database, create_old_database
 from tests.support.postgres import open_sqlalchemy
@@ -34,7 +34,7 @@ KILL_AT_STEP_SCRIPT = """
 import os, signal, sys
 from sqlalchemy import Engine, event
 from lexarium.store.database import Database
-from lexarium.store.upgrade import upgrade_schema
+from lexarium.store.maintenance.upgrade import upgrade_schema
 
 url, step = sys.argv[1:]
 

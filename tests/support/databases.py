@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.position import create_epoch
-from lexarium.store.upgrade import open_database
 from tests.support.postgres import PostgresServer
 
 ENGINES = ("sqlite", "postgres")

@@ -30,7 +30,7 @@ from tests.support.overrides import apply_overrides
 _PRELOADED = (
     "lexarium.bootstrap",
     "lexarium.web.v1.app",
-    "lexarium.store.upgrade",
+    "lexarium.store.maintenance.upgrade",
     "lexarium.store.engine.postgres",
     "uvloop",
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from lexarium.domain.account import Role
 from lexarium.domain.change import Action, Change
-from lexarium.domain.defaults import assign_defaults
+from lexarium.domain.editing.defaults import assign_defaults
 from lexarium.domain.labels import Alias, AliasScope
 from lexarium.domain.record import Record, build_record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection

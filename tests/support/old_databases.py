@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Inspector, MetaData, insert, inspect, select, text
 
+from lexarium.store.maintenance.upgrade import create_tables
 from lexarium.store.schema import metadata
-from lexarium.store.upgrade import create_tables
 from tests.support.postgres import open_sqlalchemy
 
 UPGRADES_FOLDER = Path(__file__).parents[1] / "upgrades"

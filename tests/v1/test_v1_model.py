@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from lexarium.domain.account import Role
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.write_machine import WriteMachine
 

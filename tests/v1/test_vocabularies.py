@@ -12,7 +12,7 @@ from lexarium.domain.change import Action
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.record import ALTERNATIVE_ID, Record
 from lexarium.domain.statement import Statement, Text
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import register_vocabularies
 from lexarium.services.records.lookup import get_record
 from lexarium.store import change_log, vocabularies

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexarium.domain.account import Role
-from lexarium.domain.edit import apply_draft, list_mappings, list_outdated_texts, to_draft
+from lexarium.domain.editing.edit import apply_draft, list_mappings, list_outdated_texts, to_draft
 from lexarium.domain.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.record import Record, RecordState, parse_record

@@ -8,7 +8,7 @@ from lexarium.cli.support.options import open_database
 from lexarium.cli.support.terminal import err, out, print_list, progress_bar
 from lexarium.services.maintenance.backup import copy_database
 from lexarium.store.database import Database
-from lexarium.store.upgrade import require_current_schema
+from lexarium.store.maintenance.upgrade import require_current_schema
 
 
 def run(

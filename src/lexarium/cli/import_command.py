@@ -19,9 +19,9 @@ from lexarium.cli.support.options import (
     relax_gc,
 )
 from lexarium.cli.support.terminal import err, out, print_list, progress_bar
+from lexarium.domain.editing.import_merge import ConflictPreference
 from lexarium.domain.errors import ImportRejected, LexariumError
 from lexarium.domain.identifiers import MAIN_VOCABULARY
-from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.vocabulary import VOCABULARIES, get_default_vocabulary

@@ -10,8 +10,8 @@ from lexarium.cli.support.terminal import out
 from lexarium.services.maintenance.backup import UpgradeBackup, create_upgrade_backup
 from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.store.maintenance.upgrade import BACKUP_VERSION, upgrade_schema
 from lexarium.store.position import Snapshot
-from lexarium.store.upgrade import BACKUP_VERSION, upgrade_schema
 
 
 def run(

@@ -17,9 +17,9 @@ from lexarium.cli.support.options import (
 )
 from lexarium.cli.support.terminal import err, out, print_table
 from lexarium.domain.identifiers import get_local_id
-from lexarium.domain.languages import canonicalize_tag
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.text.languages import canonicalize_tag
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.search.indexer import Indexer
 from lexarium.services.search.record_search import RecordHit, RecordSearch, SearchQuery

@@ -24,7 +24,7 @@ from lexarium.services.transfer.sample import load_sample
 from lexarium.services.vocabularies.metadata_settings import carry_settings_over
 from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
-from lexarium.store.upgrade import open_database
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.web.logging_config import build_logging_config
 from lexarium.web.middleware.uvicorn_protocol import FastPathProtocol
 

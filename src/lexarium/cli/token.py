@@ -10,7 +10,7 @@ from rich.text import Text
 from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
 from lexarium.cli.support.terminal import err, out
 from lexarium.domain.account import Role, Token
-from lexarium.domain.timestamps import format_timestamp, now_ms
+from lexarium.domain.text.timestamps import format_timestamp, now_ms
 from lexarium.services.access.tokens import compute_expiry, create_token, list_tokens, revoke_token, serialize_token
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)

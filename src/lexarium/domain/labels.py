@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from lexarium.domain import languages
+from lexarium.domain.text import languages
 from lexarium.domain.text.characters import reject_control_chars
 
 AliasScope = Literal["exact", "narrow", "broad", "related", "hidden"]

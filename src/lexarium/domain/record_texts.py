@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lexarium.domain.languages import choose_language
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
 from lexarium.domain.statement import Statement, Text
+from lexarium.domain.text.languages import choose_language
 
 # Keys of a draft that hold all texts of a role.
 TEXT_ROLES = {

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from lexarium.domain.identifiers import MAX_ID_BYTES
-from lexarium.domain.languages import find_tag_problem
 from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.text.languages import find_tag_problem
 
 INTEGER = "xsd:integer"
 BOOLEAN = "xsd:boolean"

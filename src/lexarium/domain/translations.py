@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lexarium.domain.languages import choose_language
 from lexarium.domain.record import Record
 from lexarium.domain.statement import Statement, Text
+from lexarium.domain.text.languages import choose_language
 
 # Qualifier of a translation: the text that it is a translation of.
 SOURCE_TEXT = "lexarium:source"

@@ -9,10 +9,9 @@ from urllib.parse import quote, unquote
 
 from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too_long, qualify_id, split_id
+from lexarium.domain.identity.minting import MintingRule, find_rule_problems
+from lexarium.domain.identity.prefixes import find_prefix_problems
 from lexarium.domain.labels import DEFAULT_LANGUAGE
-from lexarium.domain.languages import canonicalize_tag, find_tag_problem
-from lexarium.domain.minting import MintingRule, find_rule_problems
-from lexarium.domain.prefixes import find_prefix_problems
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, Collection, Registry, register_schemas
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema, load_schema
@@ -20,6 +19,7 @@ from lexarium.domain.schema.model import Schema
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.statement import Statement, Text
 from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.text.languages import canonicalize_tag, find_tag_problem
 
 DEFAULT_SCHEMA = "cognitive-atlas"
 DEFAULT_TITLE = "Lexarium"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from lexarium.domain.prefixes import OBO_BASE
+from lexarium.domain.identity.prefixes import OBO_BASE
 from lexarium.domain.record import RecordState
 from lexarium.domain.statement import Statement
 from lexarium.formats.parsed import WarningCounter

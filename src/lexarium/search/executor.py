@@ -13,8 +13,8 @@ from tantivy import DocAddress, Document, Order, Query
 
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE
-from lexarium.domain.languages import choose_language
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.text.languages import choose_language
 from lexarium.search.documents import GROUP_SEPARATOR, Label
 from lexarium.search.index import IndexSnapshot, read_labels, translated_errors
 from lexarium.search.queries import QueryBuilder, SearchFilter, any_of

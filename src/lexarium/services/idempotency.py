@@ -7,7 +7,7 @@ from typing import Any, Self
 import orjson
 
 from lexarium.domain.errors import Conflict
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.store import idempotency
 from lexarium.store.idempotency import SavedResponse
 from lexarium.store.transaction import Transaction

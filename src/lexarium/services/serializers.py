@@ -8,7 +8,7 @@ from urllib.parse import quote
 import orjson
 
 from lexarium.domain.change import Change
-from lexarium.domain.edit import FieldDiff, nest_fields
+from lexarium.domain.editing.edit import FieldDiff, nest_fields
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, split_id
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import Record
@@ -23,7 +23,7 @@ from lexarium.domain.record_texts import (
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection, get_collection
 from lexarium.domain.schema.predicates import TRANSLATION_SOURCE, SlotRole
 from lexarium.domain.statement import Node, Statement, Text, dump_statements
-from lexarium.domain.timestamps import format_timestamp
+from lexarium.domain.text.timestamps import format_timestamp
 from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES
 from lexarium.search.annotator import Mention
 from lexarium.services.search.record_search import LabelSuggestion, RecordHit, SearchResult

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, insert, selec
 
 from lexarium.domain.change import Action, Change, compute_digest
 from lexarium.domain.identifiers import get_local_id, qualify_id
-from lexarium.domain.minting import MintingRule
+from lexarium.domain.identity.minting import MintingRule
 from lexarium.domain.record import ProposalOrigin, Record, Relation
 from lexarium.domain.rendering import RenderedRecord, get_filter_columns
 from lexarium.store.records import batched

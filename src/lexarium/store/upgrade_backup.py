@@ -13,9 +13,9 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, create_engin
 from lexarium.domain.errors import StoreError
 from lexarium.store.database import Database
 from lexarium.store.engine.sqlite import build_url
+from lexarium.store.maintenance.upgrade import create_tables
 from lexarium.store.records import STREAM_OPTIONS
 from lexarium.store.schema import metadata
-from lexarium.store.upgrade import create_tables
 
 _VERSION_TABLE = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 _TABLES = (*metadata.sorted_tables, _VERSION_TABLE)

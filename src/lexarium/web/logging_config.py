@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.timestamps import format_timestamp
+from lexarium.domain.text.timestamps import format_timestamp
 
 
 class JsonFormatter(logging.Formatter):

@@ -7,10 +7,10 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from lexarium.domain.account import Role
 from lexarium.domain.change import Action
+from lexarium.domain.editing.validation import to_field_problems
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.characters import reject_control_chars
-from lexarium.domain.validation import to_field_problems
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.subscriptions import WebhookSettings

@@ -14,7 +14,7 @@ from lexarium.services.vocabularies.access import ReadScope, get_full_scope
 from lexarium.services.vocabularies.metadata_settings import carry_settings_over
 from lexarium.settings import Settings
 from lexarium.store.database import Database
-from lexarium.store.upgrade import require_catalogue, upgrade_schema
+from lexarium.store.maintenance.upgrade import require_catalogue, upgrade_schema
 
 _GC_THRESHOLD = 100_000
 HELP = {setting.name: setting.metadata["help"] for setting in fields(Settings)}

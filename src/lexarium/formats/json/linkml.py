@@ -16,7 +16,7 @@ from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.schema.yaml_nodes import InvalidYaml, YamlMapping, YamlNode, YamlScalar, YamlSequence, parse_yaml
 from lexarium.domain.statement import Node, Text, Value
 from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.domain.timestamps import is_timestamp
+from lexarium.domain.text.timestamps import is_timestamp
 from lexarium.formats.json.stream import iter_members
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter, WriteOptions
 from lexarium.formats.reading import open_seekable

@@ -14,7 +14,7 @@ from lexarium.domain.record import RelatedRecord, Relation
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection, Fields
 from lexarium.domain.schema.relation_types import RelationList
 from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.domain.timestamps import is_timestamp
+from lexarium.domain.text.timestamps import is_timestamp
 from lexarium.formats.json.stream import iter_objects
 from lexarium.formats.parsed import ParsedRecord, ReadOptions, WriteOptions
 

@@ -9,7 +9,7 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, has_prefix
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import MAPPING_TYPES
-from lexarium.domain.timestamps import is_timestamp
+from lexarium.domain.text.timestamps import is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
 from lexarium.formats.obo import statements, syntax, term_parser

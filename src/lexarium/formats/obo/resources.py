@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from typing import IO
 
-from lexarium.domain.prefixes import OBO_BASE
+from lexarium.domain.identity.prefixes import OBO_BASE
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.linkml import load_builtin_schema
 from lexarium.domain.statement import BOOLEAN, Node, Reference, Statement, Text

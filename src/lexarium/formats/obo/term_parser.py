@@ -17,7 +17,7 @@ from lexarium.domain.schema.collections import (
     Fields,
 )
 from lexarium.domain.schema.relation_types import Side
-from lexarium.domain.timestamps import format_timestamp, parse_timestamp
+from lexarium.domain.text.timestamps import format_timestamp, parse_timestamp
 from lexarium.formats.foreign_ids import escape_iri, parse_integer, parse_own_id
 from lexarium.formats.obo import syntax
 from lexarium.formats.obo.syntax import Clause, Stanza

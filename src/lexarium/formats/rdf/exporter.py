@@ -17,7 +17,7 @@ from lexarium.domain.schema.collections import (
     Collection,
 )
 from lexarium.domain.schema.predicates import expand_predicate
-from lexarium.domain.timestamps import format_timestamp_ms, is_timestamp
+from lexarium.domain.text.timestamps import format_timestamp_ms, is_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.rdf import predicates
 from lexarium.formats.rdf.parser import RdfLiteral

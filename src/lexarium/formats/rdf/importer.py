@@ -14,7 +14,7 @@ from lexarium.domain.labels import Alias, AliasScope, is_language_tag
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS, MAPPING_TYPES, PARTOF, RELATED, Collection
 from lexarium.domain.schema.relation_types import Side
-from lexarium.domain.timestamps import format_timestamp, is_timestamp, parse_timestamp
+from lexarium.domain.text.timestamps import format_timestamp, is_timestamp, parse_timestamp
 from lexarium.formats.foreign_ids import parse_integer
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter
 from lexarium.formats.rdf import predicates

@@ -7,12 +7,12 @@ from io import BufferedReader
 
 from pyoxigraph import RdfFormat
 
-from lexarium.domain.languages import format_tag
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.linkml import load_builtin_schema
 from lexarium.domain.schema.model import Schema
 from lexarium.domain.schema.predicates import contract_predicate, expand_predicate
 from lexarium.domain.statement import MAX_DEPTH, Node, Reference, Statement, Text, Value
+from lexarium.domain.text.languages import format_tag
 from lexarium.formats.parsed import ParseError, WarningCounter
 from lexarium.formats.rdf.graph import TripleStore
 from lexarium.formats.rdf.importer import is_streamable_jsonld

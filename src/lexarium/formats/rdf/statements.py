@@ -7,7 +7,7 @@ from tempfile import SpooledTemporaryFile
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, serialize
 
 from lexarium.domain.identifiers import get_local_id
-from lexarium.domain.prefixes import OBO_BASE
+from lexarium.domain.identity.prefixes import OBO_BASE
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.predicates import NAMESPACES, expand_predicate
 from lexarium.domain.statement import Node, Reference, Statement, Text, Value

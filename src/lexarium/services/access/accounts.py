@@ -7,7 +7,7 @@ from lexarium.domain.account import Account, Role
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.text.characters import find_control_char, find_direction_control, find_unstorable_char
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.idempotency import delete_account_responses
 from lexarium.services.not_found import find_or_raise

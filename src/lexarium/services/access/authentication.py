@@ -8,7 +8,7 @@ from dataclasses import replace
 from lexarium.domain.account import SESSION_TOKEN_LABEL, Origin, Token
 from lexarium.domain.errors import DatabaseUnavailable, Unauthenticated
 from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.access.passwords import verify_password
 from lexarium.services.access.permissions import Caller
 from lexarium.services.access.tokens import compute_expiry, create_token, hash_secret

@@ -7,7 +7,7 @@ from typing import Any
 from lexarium.domain.account import Origin, Role, Token
 from lexarium.domain.errors import Conflict, NotFound, PermissionDenied, Unauthenticated
 from lexarium.domain.identifiers import mint_id
-from lexarium.domain.timestamps import format_timestamp, now_ms
+from lexarium.domain.text.timestamps import format_timestamp, now_ms
 from lexarium.services.access.passwords import verify_current_password
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.not_found import find_or_raise

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.edit import flatten_fields
+from lexarium.domain.editing.edit import flatten_fields
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound, VersionConflict
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.record import Record

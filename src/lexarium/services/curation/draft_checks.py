@@ -3,11 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lexarium.domain import validation
-from lexarium.domain.edit import get_target, to_draft
+from lexarium.domain.editing import validation
+from lexarium.domain.editing.edit import get_target, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
-from lexarium.domain.identifiers import MAIN_VOCABULARY, find_target_problem, get_local_id, qualify_id, split_id
-from lexarium.domain.minting import MintingKind, MintingRule, find_id_problem
+from lexarium.domain.identifiers import (
+    MAIN_VOCABULARY,
+    find_target_problem,
+    get_local_id,
+    qualify_id,
+    split_id,
+)
+from lexarium.domain.identity.minting import MintingKind, MintingRule, find_id_problem
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.relation_types import RelationType

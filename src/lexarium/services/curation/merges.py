@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.edit import FieldDiff, diff_drafts, to_draft
+from lexarium.domain.editing.edit import FieldDiff, diff_drafts, to_draft
+from lexarium.domain.editing.merge import MergeEffect, build_survivor_draft, list_referenced_ids, merges_overlap
 from lexarium.domain.errors import Conflict
 from lexarium.domain.identifiers import get_local_id
-from lexarium.domain.merge import MergeEffect, build_survivor_draft, list_referenced_ids, merges_overlap
 from lexarium.domain.record import Record, RecordState
 from lexarium.services.records.lookup import find_survivors, load_merge_chains
 from lexarium.store import change_log, relations, revisions

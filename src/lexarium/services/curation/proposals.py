@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from lexarium.domain.edit import apply_draft, apply_merge_patch, create_merge_patch, to_draft
+from lexarium.domain.editing.edit import apply_draft, apply_merge_patch, create_merge_patch, to_draft
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound, PermissionDenied, QuotaExceeded
 from lexarium.domain.identifiers import get_local_id, mint_id
 from lexarium.domain.labels import parse_aliases
@@ -15,7 +15,7 @@ from lexarium.domain.record import RecordState
 from lexarium.domain.record_texts import NOTE_KEYS
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.text.limits import get_input_limits
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.draft_checks import check_draft, check_new_draft, find_replacement

@@ -7,23 +7,23 @@ from typing import Any
 import orjson
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.edit import apply_draft, apply_merge_patch, fill_record, to_draft
-from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
-from lexarium.domain.identifiers import get_local_id, mint_id, qualify_id, split_id
-from lexarium.domain.merge import (
+from lexarium.domain.editing.edit import apply_draft, apply_merge_patch, fill_record, to_draft
+from lexarium.domain.editing.merge import (
     adopt_moved_qualifiers,
     build_survivor_draft,
     list_referenced_ids,
     mark_merged,
     redirect_merged_targets,
 )
-from lexarium.domain.minting import MintingKind, mint
+from lexarium.domain.editing.validation import find_size_problem
+from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
+from lexarium.domain.identifiers import get_local_id, mint_id, qualify_id, split_id
+from lexarium.domain.identity.minting import MintingKind, mint
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation, build_relations
 from lexarium.domain.schema.collections import EXACT_MATCH, RELATION_TYPES, Collection
 from lexarium.domain.text.characters import find_control_char
-from lexarium.domain.timestamps import now_ms
-from lexarium.domain.validation import find_size_problem
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import VOCABULARIES, find_defining_id
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation import draft_checks

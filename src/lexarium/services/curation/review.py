@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.edit import FieldDiff, apply_merge_patch, create_merge_patch, to_draft
+from lexarium.domain.editing.edit import FieldDiff, apply_merge_patch, create_merge_patch, to_draft
 from lexarium.domain.errors import Conflict
 from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState

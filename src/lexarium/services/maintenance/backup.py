@@ -15,11 +15,11 @@ from lexarium.domain.errors import Conflict, DiskFull, InvalidDatabase, NotFound
 from lexarium.domain.progress import ProgressCallback
 from lexarium.services.files import lock_file
 from lexarium.services.maintenance.database_check import CheckReport, check_database
-from lexarium.store.copy import CopyResult, copy_tables
 from lexarium.store.database import Database
 from lexarium.store.engine.sqlite import build_url
+from lexarium.store.maintenance.copy import CopyResult, copy_tables
+from lexarium.store.maintenance.upgrade import BACKUP_VERSION, open_database, require_catalogue, upgrade_schema
 from lexarium.store.position import Snapshot
-from lexarium.store.upgrade import BACKUP_VERSION, open_database, require_catalogue, upgrade_schema
 from lexarium.store.upgrade_backup import copy_old_database, measure_size
 
 T = TypeVar("T")

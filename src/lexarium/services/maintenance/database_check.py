@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lexarium.domain.change import Change
+from lexarium.domain.editing.merge import resolve_merge_chains
 from lexarium.domain.hierarchy import find_cycles, format_cycle
 from lexarium.domain.identifiers import format_record_id
-from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import RenderedRecord, parse_body, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, get_collection, list_stored_collections
-from lexarium.store import change_log, integrity, relations
+from lexarium.store import change_log, relations
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
+from lexarium.store.maintenance import integrity
 from lexarium.store.position import Snapshot
 from lexarium.store.records import RecordRow
 

@@ -1,9 +1,9 @@
 """Position and schema version of the catalogue."""
 
 from lexarium.store.engine.position_queries import read_position
+from lexarium.store.maintenance.upgrade import read_schema_version
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.position import Position, Snapshot
-from lexarium.store.upgrade import read_schema_version
 
 
 def get_position(snapshot: Snapshot) -> Position:

@@ -6,7 +6,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from lexarium.domain.change import Change
-from lexarium.domain.edit import DERIVED_FIELDS, FieldDiff, diff_records, get_target
+from lexarium.domain.editing.edit import DERIVED_FIELDS, FieldDiff, diff_records, get_target
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id, split_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.record import Record

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lexarium.domain.change import Change
+from lexarium.domain.editing.merge import resolve_merge_chains
 from lexarium.domain.errors import NotFound, RecordMerged, RecordRetired, VersionConflict
 from lexarium.domain.identifiers import get_local_id
-from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection
 from lexarium.services.not_found import find_or_raise

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from lexarium.domain.change import Change
-from lexarium.domain.edit import FieldDiff, diff_records
+from lexarium.domain.editing.edit import FieldDiff, diff_records
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, split_id
 from lexarium.domain.record import ListQuery, RecordState, RelatedRecord

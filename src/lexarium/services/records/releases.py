@@ -5,7 +5,7 @@ import re
 from lexarium.domain.errors import Conflict, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.release import Release
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import releases

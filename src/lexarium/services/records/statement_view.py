@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from lexarium.domain.identifiers import qualify_id
-from lexarium.domain.prefixes import PrefixMap, expand, link_of, load_bundled
+from lexarium.domain.identity.prefixes import PrefixMap, expand, link_of, load_bundled
 from lexarium.domain.record import ALIAS_SCOPES, SOURCE, TYPE, Record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.model import Slot

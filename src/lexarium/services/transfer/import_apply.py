@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from lexarium.domain import import_merge
 from lexarium.domain.change import Action, Change
-from lexarium.domain.edit import list_changed_fields
+from lexarium.domain.editing import import_merge
+from lexarium.domain.editing.edit import list_changed_fields
+from lexarium.domain.editing.import_merge import ConflictPreference, ImportedRecord
 from lexarium.domain.errors import VersionConflict
 from lexarium.domain.hierarchy import find_cycles, format_cycle
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.domain.import_merge import ConflictPreference, ImportedRecord
 from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, build_simple_document
@@ -18,19 +18,20 @@ from lexarium.domain.rendering import get_filter_columns, render_json
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.statement import load_statements
 from lexarium.domain.text.numbers import format_count
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.records.lookup import resolve_survivors
 from lexarium.services.transfer import import_base
 from lexarium.services.transfer.import_base import NO_RELATIONS, ImportBase, RelationChanges
 from lexarium.services.transfer.import_history import CYCLE_REASON, report_invalid_merges
 from lexarium.services.transfer.import_matching import match_foreign_ids
 from lexarium.services.transfer.import_report import AffectedKind, ImportConflict, ImportReport, ProblemList
-from lexarium.store import change_log, integrity, records, relations, revisions
+from lexarium.store import change_log, records, relations, revisions
 from lexarium.store.change_log import NewRecordRow, RecordWrite
 from lexarium.store.database import Database
 from lexarium.store.imports import base_values
 from lexarium.store.imports.history_stage import StagedMerge
 from lexarium.store.imports.stage import ImportStage, StagedRecord
+from lexarium.store.maintenance import integrity
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
 from lexarium.store.vocabularies import replace_derived_rows, update_derived_rows

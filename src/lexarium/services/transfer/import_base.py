@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lexarium.domain.change import Change
+from lexarium.domain.editing.import_merge import RecordValues, to_values
+from lexarium.domain.editing.merge import redirect_merged_targets
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.domain.import_merge import RecordValues, to_values
-from lexarium.domain.merge import redirect_merged_targets
 from lexarium.domain.record import Record, Relation, build_relations, group_targets
 from lexarium.domain.schema.collections import Collection
 from lexarium.store.imports import base_values

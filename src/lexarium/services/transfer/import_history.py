@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.defaults import assign_defaults
+from lexarium.domain.editing.defaults import assign_defaults
+from lexarium.domain.editing.merge import resolve_merge_chains
 from lexarium.domain.identifiers import SYSTEM_USER_ID
-from lexarium.domain.merge import resolve_merge_chains
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import RecordState, Relation, build_record, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS

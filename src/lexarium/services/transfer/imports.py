@@ -6,7 +6,7 @@ from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lexarium.domain.import_merge import ConflictPreference
+from lexarium.domain.editing.import_merge import ConflictPreference
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.schema.collections import Collection, find_collection
 from lexarium.domain.vocabulary import Vocabulary

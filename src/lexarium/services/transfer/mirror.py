@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from lexarium.domain.import_merge import ConflictPreference
+from lexarium.domain.editing.import_merge import ConflictPreference
 from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.record import RecordState, Relation

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lexarium.domain.change import Action, Change
+from lexarium.domain.editing.statement_merge import ConflictPreference, GroupKey, merge_statements
 from lexarium.domain.errors import InvalidInput
 from lexarium.domain.identifiers import MAX_ID_BYTES, SYSTEM_USER_ID, get_local_id, is_id_too_long, qualify_id
 from lexarium.domain.progress import ProgressCallback, ignore_progress
@@ -15,9 +16,8 @@ from lexarium.domain.record import Record, RecordState, Relation, get_text, pars
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.statement import MAX_STATEMENTS, Statement, count_statements, normalize
-from lexarium.domain.statement_merge import ConflictPreference, GroupKey, merge_statements
 from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.formats import reading
 from lexarium.formats.detection import SNIFF_BYTES, UnknownFormatError, detect_format

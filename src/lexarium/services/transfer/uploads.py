@@ -23,8 +23,8 @@ from typing import Any, BinaryIO
 import orjson
 from pydantic import TypeAdapter
 
+from lexarium.domain.editing.import_merge import ConflictPreference
 from lexarium.domain.errors import Conflict, ImportRejected, LexariumError, NotFound, StoreError, VersionConflict
-from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.formats.registry import FORMATS

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lexarium.domain import prefixes
 from lexarium.domain.account import Role
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound
 from lexarium.domain.identifiers import qualify_id, split_id
+from lexarium.domain.identity import prefixes
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.text.characters import find_control_char, find_unstorable_char

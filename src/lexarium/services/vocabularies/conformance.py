@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from lexarium.domain.edit import list_outdated_texts
+from lexarium.domain.editing.edit import list_outdated_texts
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.record import Record, Relation
@@ -13,7 +13,8 @@ from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Coll
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.statement import Node, Statement
 from lexarium.domain.vocabulary import Vocabulary, find_defining_id
-from lexarium.store import integrity, records, relations
+from lexarium.store import records, relations
+from lexarium.store.maintenance import integrity
 from lexarium.store.position import Snapshot
 
 # Findings of one kind that are listed; all are counted.

@@ -13,7 +13,7 @@ from lexarium.domain.schema.collections import COLLECTIONS, get_collection
 from lexarium.domain.schema.model import Schema, SchemaClass
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.statement import Statement, Text
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import (
     TITLE,
     VOCABULARIES,
@@ -25,10 +25,11 @@ from lexarium.domain.vocabulary import (
     resolve_schema,
     update_head_record,
 )
-from lexarium.store import change_log, purge, records, vocabularies
+from lexarium.store import change_log, records, vocabularies
 from lexarium.store.change_log import RecordWrite
+from lexarium.store.maintenance import purge
+from lexarium.store.maintenance.rerendering import rerender_records
 from lexarium.store.position import Snapshot
-from lexarium.store.rerendering import rerender_records
 from lexarium.store.transaction import Transaction
 
 

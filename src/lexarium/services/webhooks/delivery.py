@@ -14,7 +14,7 @@ from standardwebhooks import Webhook as Signer
 
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.identifiers import mint_id
-from lexarium.domain.timestamps import format_timestamp, now_ms
+from lexarium.domain.text.timestamps import format_timestamp, now_ms
 from lexarium.domain.webhook import TEST_SEQ, Webhook, WebhookDelivery
 from lexarium.services.serializers import Presentation, serialize_change
 from lexarium.services.webhooks.sender import TIMEOUT_SECONDS, DeliveryFailed, resolve_target, send, start_deadline

@@ -11,7 +11,7 @@ from lexarium.domain.errors import FieldProblem
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import qualify_name
-from lexarium.domain.timestamps import format_timestamp, now_ms
+from lexarium.domain.text.timestamps import format_timestamp, now_ms
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.domain.webhook import ALL, Webhook, WebhookDelivery
 from lexarium.services.not_found import find_or_raise

@@ -1,4 +1,4 @@
-"""Alembic environment: run migrations on the connection of `lexarium.store.upgrade`."""
+"""Alembic environment: run migrations on the connection of `lexarium.store.maintenance.upgrade`."""
 
 from alembic import context
 

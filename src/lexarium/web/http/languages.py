@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.languages import find_tag_problem, format_tag, parse_accept_language
+from lexarium.domain.text.languages import find_tag_problem, format_tag, parse_accept_language
 from lexarium.services.serializers import get_shown_language
 
 

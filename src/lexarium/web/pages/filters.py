@@ -7,7 +7,7 @@ from lexarium.domain.change import Action
 from lexarium.domain.identifiers import MAIN_VOCABULARY, split_id
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import get_collection
-from lexarium.domain.timestamps import format_timestamp, parse_timestamp
+from lexarium.domain.text.timestamps import format_timestamp, parse_timestamp
 from lexarium.domain.vocabulary import VOCABULARIES, find_valpha_vocabulary, get_default_vocabulary
 
 _ACTION_LABELS = {

@@ -20,8 +20,8 @@ from starlette.routing import Route
 
 from lexarium.domain.errors import IndexNotReady, InvalidInput, NotFound, StoreError, Unauthenticated
 from lexarium.domain.identifiers import split_id
-from lexarium.domain.languages import find_tag_problem, format_tag, parse_accept_language
 from lexarium.domain.schema.collections import Collection
+from lexarium.domain.text.languages import find_tag_problem, format_tag, parse_accept_language
 from lexarium.services.access.permissions import REQUIRED_ROLE, Caller, Permission
 from lexarium.services.vocabularies.access import (
     AmbiguousId,

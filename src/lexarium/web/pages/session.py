@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.account import Token
-from lexarium.domain.timestamps import now_ms
+from lexarium.domain.text.timestamps import now_ms
 
 COOKIE = "lexarium_session"
 # Browsers accept a cookie with this prefix only from this host, and only over https.

@@ -13,11 +13,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lexarium.domain.editing.validation import format_error
 from lexarium.domain.errors import FieldProblem, InvalidInput, NotFound, VersionConflict
 from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
-from lexarium.domain.validation import format_error
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.idempotency import IdempotencyRequest, make_idempotent

@@ -10,7 +10,7 @@ from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.rendering import get_filter_columns
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.timestamps import format_timestamp
+from lexarium.domain.text.timestamps import format_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.curation import review
 from lexarium.services.records import browse, detail

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lexarium.domain.edit import get_target
+from lexarium.domain.editing.edit import get_target
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.schema.collections import Collection
 from lexarium.web.pages.form_fields import FormValues, get_text

@@ -7,8 +7,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from lexarium.domain.editing.import_merge import ConflictPreference
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
-from lexarium.domain.import_merge import ConflictPreference
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS, RELATION_TYPES
 from lexarium.formats.column_mapping import parse_mapping_pairs
 from lexarium.formats.registry import FORMATS

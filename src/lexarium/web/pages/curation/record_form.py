@@ -9,14 +9,14 @@ from typing import Any
 import orjson
 from starlette.responses import RedirectResponse, Response
 
-from lexarium.domain.edit import rebase_draft, to_draft
+from lexarium.domain.editing.edit import rebase_draft, to_draft
+from lexarium.domain.editing.validation import OPTIONAL_KEYS, build_draft_model, validate_draft
 from lexarium.domain.errors import InvalidInput, QuotaExceeded, RecordMerged, RecordRetired, VersionConflict
 from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.text.characters import find_control_char
-from lexarium.domain.validation import OPTIONAL_KEYS, build_draft_model, validate_draft
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions

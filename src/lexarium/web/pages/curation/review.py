@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from lexarium.domain.edit import to_draft
+from lexarium.domain.editing.edit import to_draft
 from lexarium.domain.errors import FieldProblem, InvalidInput, NotFound
 from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.proposal import ProposalFilter, ProposalState

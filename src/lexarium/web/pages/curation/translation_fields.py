@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lexarium.domain.languages import find_tag_problem, format_tag
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import Collection
+from lexarium.domain.text.languages import find_tag_problem, format_tag
 from lexarium.domain.translations import LanguageText, list_language_texts
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.web.pages.form_fields import FormValues, get_text

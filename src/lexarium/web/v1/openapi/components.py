@@ -9,6 +9,7 @@ from typing_extensions import TypedDict, get_original_bases, is_typeddict
 
 from lexarium.client import models
 from lexarium.domain.account import Origin
+from lexarium.domain.editing.validation import build_draft_model, build_valpha_model
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.record import RecordState
 from lexarium.domain.record_texts import TEXT_ROLES
@@ -20,7 +21,6 @@ from lexarium.domain.schema.collections import (
     Collection,
 )
 from lexarium.domain.schema.relation_types import RelationList
-from lexarium.domain.validation import build_draft_model, build_valpha_model
 from lexarium.web.v1.operations import OPERATIONS
 from lexarium.web.v1.operations.batch import BatchLine
 from lexarium.web.v1.operations.export import EXPORT_FORMATS, schema_name

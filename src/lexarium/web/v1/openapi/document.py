@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from lexarium import __version__
-from lexarium.domain.validation import build_valpha_model
+from lexarium.domain.editing.validation import build_valpha_model
 from lexarium.web.v1.openapi.components import (
     RequestSchemaGenerator,
     build_components,

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from lexarium.client import models
-from lexarium.domain.edit import flatten_fields
+from lexarium.domain.editing.edit import flatten_fields
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.schema.collections import COLLECTIONS

@@ -10,13 +10,13 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 from starlette.responses import Response
 
 from lexarium.client import models
-from lexarium.domain.edit import flatten_fields, nest_fields, to_draft
+from lexarium.domain.editing.edit import flatten_fields, nest_fields, to_draft
 from lexarium.domain.identifiers import qualify_id, split_id
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ListQuery, Record, RecordState
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.text.characters import name_key
-from lexarium.domain.timestamps import parse_timestamp
+from lexarium.domain.text.timestamps import parse_timestamp
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
 from lexarium.services.curation.proposals import ProposalWriter

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from lexarium.client import models
 from lexarium.domain.release import Release
-from lexarium.domain.timestamps import format_timestamp
+from lexarium.domain.text.timestamps import format_timestamp
 from lexarium.services.access.permissions import Permission
 from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import releases

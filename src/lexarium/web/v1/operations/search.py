@@ -8,8 +8,8 @@ from starlette.concurrency import run_in_threadpool
 
 from lexarium.client.models import SearchResults, Suggestions
 from lexarium.domain.errors import Unauthenticated
-from lexarium.domain.languages import canonicalize_tag, parse_accept_language
 from lexarium.domain.record import RecordState
+from lexarium.domain.text.languages import canonicalize_tag, parse_accept_language
 from lexarium.services.search.record_search import MAX_DEPTH, MAX_QUERY_CHARS, SearchQuery
 from lexarium.services.serializers import serialize_search_result, serialize_suggestion
 from lexarium.services.vocabularies.access import ReadScope, get_read_scope, resolve_collections

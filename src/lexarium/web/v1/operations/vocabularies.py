@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from lexarium.client import models
-from lexarium.domain.edit import apply_merge_patch
+from lexarium.domain.editing.edit import apply_merge_patch
 from lexarium.domain.errors import Conflict, InvalidSchema, LineProblem, VersionConflict
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.json_schema import to_json_schema

@@ -7,7 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from lexarium.client import models
-from lexarium.domain.edit import apply_merge_patch
+from lexarium.domain.editing.edit import apply_merge_patch
 from lexarium.domain.webhook import Webhook
 from lexarium.services.access.permissions import Permission
 from lexarium.services.idempotency import WriteResponse

@@ -6,7 +6,7 @@ from typing import Any
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import Fields
-from lexarium.domain.timestamps import format_timestamp, parse_timestamp
+from lexarium.domain.text.timestamps import format_timestamp, parse_timestamp
 
 
 def assign_defaults(record: Record, now: int) -> Record:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lexarium.domain.edit import to_draft
+from lexarium.domain.editing.edit import to_draft
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, group_targets

@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
-from lexarium.domain.edit import get_translation_keys
+from lexarium.domain.editing.edit import get_translation_keys
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, is_id_too_long
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
-from lexarium.domain.languages import find_tag_problem, format_tag
 from lexarium.domain.record_texts import TEXT_ROLES, list_note_types
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.statement import MAX_DEPTH, MAX_STATEMENTS, Statement, count_statements, measure_depth
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
+from lexarium.domain.text.languages import find_tag_problem, format_tag
 from lexarium.domain.text.limits import InputLimits, get_input_limits
 
 # Fits into a JSON number of every client and an integer column of every engine.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from lexarium.domain.defaults import assign_defaults
+from lexarium.domain.editing.defaults import assign_defaults
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import find_target_problem, get_local_id, mint_id
 from lexarium.domain.labels import Alias, format_aliases, parse_aliases
@@ -13,7 +13,7 @@ from lexarium.domain.record_texts import apply_notes
 from lexarium.domain.schema.collections import ALIAS_FIELDS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.predicates import MAPPING_QUALIFIERS, TRANSLATION_SOURCE
 from lexarium.domain.statement import Node, Reference, Statement, Text, Value, dump_statements, normalize
-from lexarium.domain.timestamps import format_timestamp
+from lexarium.domain.text.timestamps import format_timestamp
 
 # Fields that change only because others do.
 DERIVED_FIELDS = ALIAS_FIELDS | {"last_updated", "def_id", "def_id_user", "def_event_stamp"}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lexarium.domain.defaults import assign_defaults
-from lexarium.domain.edit import FieldDiff, replace_aliases
+from lexarium.domain.editing.defaults import assign_defaults
+from lexarium.domain.editing.edit import FieldDiff, replace_aliases
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, parse_aliases
 from lexarium.domain.record import Record, RecordState, build_record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields

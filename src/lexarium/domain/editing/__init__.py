@@ -1,0 +1,1 @@
+"""Change records: drafts, validation, merges."""

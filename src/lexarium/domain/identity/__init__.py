@@ -1,0 +1,1 @@
+"""CURIEs and IRIs with their prefixes, and rules by which ids are minted."""

@@ -1,0 +1,1 @@
+"""Create, upgrade, check, copy and clean databases."""
