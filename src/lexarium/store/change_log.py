@@ -146,11 +146,11 @@ def find_last_number(connection: Connection, vocabulary: str, rule: MintingRule)
     )
     if rule.width:
         # Ids of one length: their order is that of the numbers, and the index has it.
-        query = query.where(record_id.between(first, last), length == len(first)).order_by(record_id.desc())
+        query = query.where(record_id >= first, record_id <= last, length == len(first)).order_by(record_id.desc())
     else:
         start_id = qualify_id(vocabulary, rule.before)
         is_canonical = (func.substr(record_id, start, 1) != "0") | (record_id == f"{start_id}0{rule.after}")
-        query = query.where(record_id.between(f"{start_id}0", f"{start_id}:"), is_canonical)
+        query = query.where(record_id >= f"{start_id}0", record_id <= f"{start_id}:", is_canonical)
         query = query.where((length > len(first)) | (record_id >= first), length >= len(first))
         query = query.where((length < len(last)) | (record_id <= last), length <= len(last))
         query = query.order_by(length.desc(), record_id.desc())

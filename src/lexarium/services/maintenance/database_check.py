@@ -32,6 +32,8 @@ def check_database(database: Database) -> CheckReport:
     """Check the storage engine, the log, records and relations against the log, and the references of other tables."""
     report = CheckReport()
     with database.read() as snapshot:
+        with suppress(SQLAlchemyError):  # A damaged database is checked all the same.
+            database.follow_vocabularies(snapshot)
         report.problems += database.backend.check_integrity(snapshot)
         if not report.problems:
             report.problems += _check_log(snapshot, report)

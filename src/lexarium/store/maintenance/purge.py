@@ -52,7 +52,7 @@ def delete_vocabulary(transaction: Transaction, slug: str) -> int:
 def _is_own_id(column: Column[Any], slug: str) -> ColumnElement[bool]:
     if slug == MAIN_VOCABULARY:
         return column.not_like(f"%{qualify_id('', '')}%")
-    return column.between(qualify_id(slug, ""), qualify_id(slug, "\U0010ffff"))
+    return (column >= qualify_id(slug, "")) & (column <= qualify_id(slug, "\U0010ffff"))
 
 
 def _is_own_collection(column: Column[Any], slug: str) -> ColumnElement[bool]:
