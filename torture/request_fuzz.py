@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS, MAIN_COLLECTIONS
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
 from tests.support.route_list import METHODS, RoutePattern, list_routes
@@ -327,7 +327,9 @@ def create_fuzzer(rng: random.Random) -> Iterator[RequestFuzzer]:
                 (re.compile(re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(path))), operations)
                 for path, operations in document["paths"].items()
             ]
-            ids = [item["id"] for name in COLLECTIONS for item in server.get(f"/api/v1/{name}?limit=5").json["items"]]
+            ids = [
+                item["id"] for name in MAIN_COLLECTIONS for item in server.get(f"/api/v1/{name}?limit=5").json["items"]
+            ]
             routes = [item for item in list_routes(url) if "static" not in item.path]
             fuzzer = RequestFuzzer(
                 server, rng, routes, [quote(item, safe="") for item in ids], tokens, documented_operations

@@ -1,6 +1,7 @@
 """Check the consistency of the database."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lexarium.domain.change import Change
@@ -32,10 +33,10 @@ def check_database(database: Database) -> CheckReport:
     """Check the storage engine, the log, records and relations against the log, and the references of other tables."""
     report = CheckReport()
     with database.read() as snapshot:
-        with suppress(SQLAlchemyError):  # A damaged database is checked all the same.
-            database.follow_vocabularies(snapshot)
         report.problems += database.backend.check_integrity(snapshot)
         if not report.problems:
+            with suppress(*integrity.DECODE_ERRORS):  # What cannot be read is found below.
+                database.follow_vocabularies(snapshot)
             report.problems += _check_log(snapshot, report)
             report.problems += _check_records(snapshot, report)
             report.problems += _check_references(snapshot)
