@@ -16,6 +16,7 @@ from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.resource_import import import_resource_files
+from lexarium.services.vocabularies.access import find_record_id, get_read_scope
 from lexarium.services.vocabularies.head_records import create_vocabulary
 from lexarium.store.database import Database
 
@@ -198,3 +199,15 @@ def test_a_vocabulary_goes_through_json_lines_with_its_history(
     original, copy = read(database, "colours\x1fcolours:red"), read(database, "copy\x1fcolours:red")
     assert (copy.statements, copy.iri) == (original.statements, original.iri)
     assert not import_files(database, [path], vocabulary=VOCABULARIES["copy"]).has_changes
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["COL:0001", "http://purl.obolibrary.org/obo/COL_0001", "COL:0009", "http://localhost:8000/id/COL%3A0001"],
+)
+def test_a_record_is_found_by_id_iri_and_alternative_id(
+    database: Database, import_text: ImportText, identifier: str
+) -> None:
+    import_text("colours.obo", ONTOLOGY, "colours")
+    with database.read() as snapshot:
+        assert find_record_id(snapshot, identifier, get_read_scope(None)) == "colours\x1fCOL:0001"

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexarium.domain.account import Role
-from lexarium.domain.editing.edit import apply_draft, list_mappings, list_outdated_texts, to_draft
+from lexarium.domain.editing.edit import apply_draft, list_mappings, to_draft
 from lexarium.domain.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.record import Record, RecordState, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.statement import Statement, Text, normalize
+from lexarium.domain.translations import list_outdated_texts
 from lexarium.domain.vocabulary import Vocabulary, register_vocabularies
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
@@ -178,7 +179,7 @@ def test_translations_touch_no_other_language(curators: Curators) -> None:
     record = curators.patch(record, names=[{"text": "étoile", "lang": "fr"}, {"text": "estrela", "lang": "pt-br"}])
     assert to_draft(record.record)["names"] == [{"text": "étoile", "lang": "fr"}, {"text": "estrela", "lang": "pt-BR"}]
     record = curators.patch(record, definition="A luminous ball.", definitions=[{"text": "Une boule.", "lang": "fr"}])
-    assert list(list_outdated_texts(record.record)) == []
+    assert list_outdated_texts(record.record) == []
     record = curators.patch(record, name="sun")
     assert record.record.translated_names == {"fr": "étoile", "pt-BR": "estrela"}
     assert [(item.field, item.lang) for item in list_outdated_texts(record.record)] == [
@@ -186,7 +187,7 @@ def test_translations_touch_no_other_language(curators: Curators) -> None:
         ("name", "pt-BR"),
     ]
     record = curators.patch(record, names=[{"text": "soleil", "lang": "fr"}])
-    assert list(list_outdated_texts(record.record)) == []
+    assert list_outdated_texts(record.record) == []
     with curators.database.read() as snapshot:
         assert vocabularies.find_translated_names(snapshot, [record.record.id], "fr") == {record.record.id: "soleil"}
         assert vocabularies.find_translated_names(snapshot, [record.record.id], "pt-BR") == {}
@@ -196,7 +197,7 @@ def test_a_translation_may_be_confirmed(curators: Curators) -> None:
     record = curators.create("uat/concept", name="star", names=[{"text": "étoile", "lang": "fr"}])
     record = curators.patch(record, name="stars")
     record = curators.patch(record, names=[{"text": "étoile", "lang": "fr", "source": "stars"}])
-    assert list(list_outdated_texts(record.record)) == []
+    assert list_outdated_texts(record.record) == []
 
 
 def test_a_text_in_the_default_language_is_the_field(curators: Curators) -> None:

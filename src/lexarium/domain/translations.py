@@ -4,11 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lexarium.domain.record import Record
+from lexarium.domain.schema.predicates import TRANSLATION_SOURCE
 from lexarium.domain.statement import Statement, Text
 from lexarium.domain.text.languages import choose_language
-
-# Qualifier of a translation: the text that it is a translation of.
-SOURCE_TEXT = "lexarium:source"
 
 
 class LanguageText(NamedTuple):
@@ -33,6 +31,11 @@ def list_language_texts(record: Record) -> list[LanguageText]:
     return list(texts.values())
 
 
+def list_outdated_texts(record: Record) -> list[LanguageText]:
+    """Return the translations of texts that have changed since."""
+    return [text for text in list_language_texts(record) if text.is_outdated]
+
+
 def list_languages(record: Record) -> list[str]:
     """Return the languages of a record's names, definitions and aliases, the default one first if it has that."""
     default = record.collection.language
@@ -52,7 +55,7 @@ def _iter_texts(record: Record) -> Iterator[tuple[str, Statement, Text]]:
 
 
 def _is_outdated(record: Record, field: str, statement: Statement) -> bool:
-    sources = [item.value for item in statement.qualifiers if item.predicate == SOURCE_TEXT]
+    sources = [item.value for item in statement.qualifiers if item.predicate == TRANSLATION_SOURCE]
     current = find_text(record, field, record.collection.language)
     return current is not None and any(isinstance(source, Text) and source.text != current for source in sources)
 

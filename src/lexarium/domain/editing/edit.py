@@ -1,6 +1,6 @@
 """Create and edit records; compute diffs and merge patches."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -88,23 +88,6 @@ def _parse_qualifiers(statement: Statement) -> dict[str, Any]:
         return {key: float(value) if key == "confidence" else value for key, value in found.items()}
     except ValueError:
         return {key: value for key, value in found.items() if key != "confidence"}
-
-
-class OutdatedText(NamedTuple):
-    """Translation of a text that has changed since."""
-
-    field: str
-    lang: str
-    text: str
-
-
-def list_outdated_texts(record: Record) -> Iterator[OutdatedText]:
-    """Yield the translations of texts that have changed since."""
-    for field in get_translation_keys(record.collection).values():
-        for _, value, qualifiers in record.list_translations(field):
-            sources = [source[0] for predicate, source, _ in qualifiers if predicate == TRANSLATION_SOURCE]
-            if isinstance(value, Text) and sources and record.find_default_text(field) not in sources:
-                yield OutdatedText(field, value.lang, value.text)
 
 
 def nest_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from lexarium.domain.identity.prefixes import PrefixMap, expand, link_of, load_b
 from lexarium.domain.record import ALIAS_SCOPES, SOURCE, TYPE, Record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.model import Slot
-from lexarium.domain.schema.predicates import SlotRole, expand_predicate
+from lexarium.domain.schema.predicates import TRANSLATION_SOURCE, SlotRole, expand_predicate
 from lexarium.domain.statement import Node, Reference, Statement, Text
-from lexarium.domain.translations import SOURCE_TEXT, list_language_texts
+from lexarium.domain.translations import list_language_texts
 from lexarium.domain.vocabulary import VOCABULARIES
 
 # Shown in words beside the record.
@@ -138,7 +138,7 @@ class StatementView:
         ]
 
     def _show_value(self, statement: Statement, slot: Slot | None = None) -> ShownValue:
-        shown_qualifiers = [item for item in statement.qualifiers if item.predicate != SOURCE_TEXT]
+        shown_qualifiers = [item for item in statement.qualifiers if item.predicate != TRANSLATION_SOURCE]
         value, qualifiers = statement.value, self._show_undeclared(shown_qualifiers)
         if isinstance(value, Node):
             parts = self._show_undeclared(value.statements)

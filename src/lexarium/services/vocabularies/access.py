@@ -1,6 +1,6 @@
 """Which vocabularies a caller may read, and which record an id means to them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lexarium.domain.account import Role
@@ -11,6 +11,7 @@ from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.text.characters import find_control_char, find_unstorable_char
 from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, find_valpha_vocabulary, get_default_vocabulary
+from lexarium.formats.resources import contract_iri
 from lexarium.services.access.permissions import Caller
 from lexarium.store import records, vocabularies
 from lexarium.store.position import Snapshot
@@ -89,7 +90,8 @@ def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     """
     # No id has such a character, and with one a client could name a record of another vocabulary.
     is_no_id = find_control_char(local_id) or find_unstorable_char(local_id)
-    candidates = [] if is_no_id else [qualify_id(slug, local_id) for slug in scope.slugs]
+    names = [] if is_no_id else [(item.slug, name) for item in scope.vocabularies for name in _list_ids(item, local_id)]
+    candidates = [qualify_id(slug, name) for slug, name in names]
     existing = records.find_existing_ids(snapshot, candidates)
     found = [record_id for record_id in candidates if record_id in existing]
     if not found and candidates:
@@ -104,6 +106,18 @@ def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     if len(found) > 1:
         raise AmbiguousId(local_id, found)
     return found[0]
+
+
+def _list_ids(vocabulary: Vocabulary, identifier: str) -> Iterator[str]:
+    """Yield the ids in a vocabulary that an identifier may mean: itself, and of an IRI those that it is made of."""
+    yield identifier
+    if "://" in identifier:
+        own_id = vocabulary.parse_record_iri(identifier)
+        if own_id is not None:
+            yield own_id
+        curie = contract_iri(identifier, vocabulary.prefixes)
+        if curie != identifier:
+            yield curie
 
 
 def find_record_ids(snapshot: Snapshot, identifiers: Sequence[str], scope: ReadScope) -> dict[str, str]:

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from lexarium.domain.editing.edit import list_outdated_texts
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.record import Record, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.statement import Node, Statement
+from lexarium.domain.translations import list_outdated_texts
 from lexarium.domain.vocabulary import Vocabulary, find_defining_id
 from lexarium.store import records, relations
 from lexarium.store.maintenance import integrity
