@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from lexarium.domain.account import Origin
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.formats.parsed import ParsedRecord
 from lexarium.services.access.tokens import create_token
@@ -24,7 +24,11 @@ from tests.support.server import Server
 from torture.import_fuzz import OWL_SAMPLE
 from torture.mutations import mutate
 
-_API_PREFIXES = ("/api", "/reconcile")
+# The same forms for records whose id has a slash, and buttons without fields.
+_OTHER_FORMS = {
+    *("/edit", "/relations", "/retire", "/merge", "/revert"),
+    *(f"/admin/vocabularies/{{slug}}/{name}" for name in ("default", "valpha", "remove", "restore")),
+}
 # Nothing listens there.
 _WEBHOOK_URL = "http://127.0.0.1:9/"
 _MAX_WEBHOOKS = 5
@@ -56,7 +60,9 @@ _PAGE_BY_FORM = {
     "/review/{id}/undo": "/review/{id}",
     "/import/{ticket}/look": "/import/{ticket}",
     "/import/{ticket}/discard": "/import/{ticket}",
+    "/admin/vocabularies/{slug}/schema": "/admin/vocabularies/{slug}",
     "/admin/people/{id}/role": "/admin/people/{id}",
+    "/admin/people/{id}/vocabulary": "/admin/people/{id}",
     "/admin/people/{id}/password": "/admin/people/{id}",
     "/account/tokens": "/account",
     "/account/password": "/account",
@@ -147,7 +153,8 @@ class FormFuzzer:
 
     def _load_fields(self, path: str) -> tuple[str, dict[str, str]]:
         """Return the target of a form and its fields, with plausible input."""
-        parts = {"collection": self.rng.choice(list(COLLECTIONS)), **self._create_subject(path)}
+        places = {"collection": self.rng.choice(list(MAIN_COLLECTIONS)), "vocabulary": "main", "slug": "main"}
+        parts = {**places, **self._create_subject(path)}
         address, page = (template.format_map(parts) for template in (path, _PAGE_BY_FORM.get(path, path)))
         # A signed-in user does not see the sign-in form.
         client = BrowserlessClient(self.server) if path == "/sign-in" else self._get_client("admin")
@@ -162,6 +169,8 @@ class FormFuzzer:
         form = self.rng.choice(matching_forms or same_page_forms)
         typed_values = {
             "name": uuid.uuid4().hex,
+            "slug": f"v{uuid.uuid4().hex}",
+            "title": "A vocabulary",
             "account": self._get_name("admin"),
             "password": PASSWORD,
             "old_password": PASSWORD,
@@ -234,6 +243,7 @@ class FormFuzzer:
             "/review": self._create_proposal,
             "/import/": self._upload_file,
             "/changes/undo": self._import_record,
+            "/admin/vocabularies/": self._create_vocabulary,
             "/admin/people/": self._create_account,
             "/admin/tokens/": self._create_token_id,
             "/account/tokens/": self._create_token_id,
@@ -244,8 +254,13 @@ class FormFuzzer:
             if path.startswith(prefix):
                 subject_id = create()
                 other = {"other": self._create_record()} if prefix == "/merge" else {}
-                return {"id": subject_id, "ticket": subject_id, **other}
+                return {"id": subject_id, "ticket": subject_id, "slug": subject_id, **other}
         return {}
+
+    def _create_vocabulary(self) -> str:
+        slug = f"v{uuid.uuid4().hex}"
+        self._send_v1("POST", "vocabularies", {"slug": slug, "title": slug, "schema": "skos"})
+        return slug
 
     def _create_record(self) -> str:
         return self._create("concept", {"name": uuid.uuid4().hex})
@@ -325,7 +340,8 @@ class FormFuzzer:
 
 def list_form_paths(routes: list[RoutePattern]) -> list[str]:
     """Return the paths that forms are sent to."""
-    return [route.path for route in routes if "POST" in route.methods and not route.path.startswith(_API_PREFIXES)]
+    paths = [route.path for route in routes if "POST" in route.methods and "/reconcile" not in route.path]
+    return [path for path in paths if not path.startswith("/api") and path not in _OTHER_FORMS]
 
 
 def _format_cookies(client: BrowserlessClient) -> str:

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from lexarium.domain.schema.collections import COLLECTIONS, MAIN_COLLECTIONS
+from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
 from tests.support.route_list import METHODS, RoutePattern, list_routes
@@ -223,7 +223,7 @@ class RequestFuzzer:
         return ""
 
     def _build_target(self, route: RoutePattern) -> str:
-        parts = ("id", "name", "version", "rest", "path", "kind", "collection")
+        parts = ("id", "name", "version", "rest", "path", "kind", "collection", "vocabulary", "slug")
         path = route.fill_path(**{part: self._pick_part(part) for part in parts})
         names = ("q", "id", "name", "prefix", "limit", "cursor", "since", "sort", "fields", "state", "class", "release")
         more_names = (
@@ -245,7 +245,9 @@ class RequestFuzzer:
 
     def _pick_part(self, part: str) -> str:
         if part == "collection" and self.rng.random() < 0.7:
-            return self.rng.choice(list(COLLECTIONS))
+            return self.rng.choice(list(MAIN_COLLECTIONS))
+        if part in ("vocabulary", "slug") and self.rng.random() < 0.7:
+            return self.rng.choice(("main", "settings"))
         if part == "version" and self.rng.random() < 0.5:
             return "1"
         if part in ("id", "name") and self.rng.random() < 0.5:

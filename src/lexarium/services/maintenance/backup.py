@@ -19,8 +19,8 @@ from lexarium.store.database import Database
 from lexarium.store.engine.sqlite import build_url
 from lexarium.store.maintenance.copy import CopyResult, copy_tables
 from lexarium.store.maintenance.upgrade import BACKUP_VERSION, open_database, require_catalogue, upgrade_schema
+from lexarium.store.maintenance.upgrade_backup import copy_old_database, measure_size
 from lexarium.store.position import Snapshot
-from lexarium.store.upgrade_backup import copy_old_database, measure_size
 
 T = TypeVar("T")
 

@@ -254,13 +254,13 @@ class Operation:
     def error_statuses(self) -> set[int]:
         """Statuses of errors that the operation may return, besides those that every operation may."""
         statuses_by_cause = (
-            (True, {422, *self.errors}),  # an unknown parameter is a 422
+            # A token that is not valid is a 401 even where none is needed, and an unknown parameter a 422.
+            (True, {401, 422, *self.errors}),
             (self.path_names or "{" in self.path or "vocabulary" in self.query_names, {404}),
             (self.body, {400, 408, 413, 415}),
             (self.accepts_key, {400, 408, 409, 413}),
             (self.returns_secret, {400}),
             (self.if_match, {412, 428}),
-            (self.needs_token, {401}),
             (self.needs_token and self.method != "GET", {429}),
             (self.permission, {403}),
         )
