@@ -10,7 +10,7 @@ import orjson
 
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
-from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
+from lexarium.domain.identifiers import MAX_TARGET_BYTES, get_local_id, qualify_id, split_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields, get_collection
@@ -300,7 +300,10 @@ class Record:
     def _find_target(self, statement: Statement) -> str | None:
         """Return the target of a relation: a reference, or a cross-reference that is written as a text."""
         predicate, value, _ = statement
-        is_target = isinstance(value, Reference) or (isinstance(value, Text) and predicate in _TEXT_MAPPINGS)
+        is_target = isinstance(value, Reference)
+        if isinstance(value, Text) and predicate in _TEXT_MAPPINGS:
+            # What fits into no index is another statement.
+            is_target = 0 < len(value.text.encode(errors="surrogatepass")) <= MAX_TARGET_BYTES
         is_other = predicate in self.collection.id_predicates or predicate in _OTHER_REFERENCES
         if isinstance(value, Node) or not is_target or is_other or _has_class(statement):
             return None
