@@ -148,6 +148,8 @@ def test_another_source_adds_but_removes_nothing(database: Database, import_text
     addition = PREFIXES + 'ex:other a skos:ConceptScheme . ex:red a skos:Concept ; skos:altLabel "scarlet"@en .'
     import_text("more.ttl", addition, "colours")
     assert {alias.text for alias in read(database, "colours\x1fcolours:red").aliases} == {"crimson", "scarlet"}
+    import_text("colours.ttl", THESAURUS.replace("Not pink.", "Never pink."), "colours")
+    assert {alias.text for alias in read(database, "colours\x1fcolours:red").aliases} == {"crimson", "scarlet"}
 
 
 def test_a_dry_run_creates_neither_records_nor_the_vocabulary(database: Database, import_text: ImportText) -> None:

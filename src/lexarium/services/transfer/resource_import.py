@@ -253,6 +253,8 @@ class _Applier:
             change = latest.get(imported.id)
             if change is None:
                 writes.append(RecordWrite(imported, 1, Action.CREATE))
+                if not self._is_first_source:
+                    stated[imported.id] = imported.statements
                 self._add_to_report("created", imported)
                 continue
             current = change.to_record()
@@ -267,6 +269,8 @@ class _Applier:
             action = Action.RETIRE if is_retired else Action.UPDATE
             writes.append(RecordWrite(merged, change.version + 1, action))
             self._add_to_report("retired" if is_retired else "updated", merged)
+        if not self._is_first_source:
+            self._keep_first_base([write.record.id for write in writes])
         base_values.save_statements(self._connection, source, stated)
         change_log.save_records(self.transaction, writes, actor=SYSTEM_USER_ID, at=self._at)
         self._update_derived_rows(before, [write.record for write in writes])
@@ -274,11 +278,26 @@ class _Applier:
     def _load_bases(self, latest: Mapping[str, Change]) -> dict[str, tuple[Statement, ...]]:
         source = self.sources[0]
         bases = base_values.find_statements(self._connection, list(latest), source)
-        is_first = not self.vocabulary.sources or source == self.vocabulary.sources[0]
-        if is_first:
+        if self._is_first_source:
             imports = base_values.find_last_imports(self._connection, [item for item in latest if item not in bases])
             bases |= {record_id: change.to_record().statements for record_id, change in imports.items()}
         return bases
+
+    @property
+    def _first_source(self) -> str:
+        return next(iter(self.vocabulary.sources), self.vocabulary.slug)
+
+    @property
+    def _is_first_source(self) -> bool:
+        return self.sources[0] == self._first_source
+
+    def _keep_first_base(self, record_ids: Sequence[str]) -> None:
+        """Keep what the first source stated about records before another one writes to them."""
+        known = base_values.find_statements(self._connection, record_ids, self._first_source)
+        missing = [record_id for record_id in record_ids if record_id not in known]
+        imports = base_values.find_last_imports(self._connection, missing)
+        bases = {item: imports[item].to_record().statements if item in imports else () for item in missing}
+        base_values.save_statements(self._connection, self._first_source, bases)
 
     def _join(self, group: list[StagedResource]) -> Record:
         """Return one record of all resources with an id. An absent value never removes one."""
