@@ -11,7 +11,7 @@ PACKAGE := pyproject.toml src/lexarium/__init__.py
 PROCESSES_PER_CORE = 2
 PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * $(PROCESSES_PER_CORE))) --dist loadscope --durations=10
 
-.PHONY: run test test-all test-rest coverage lint bench torture audit bom setup develop lock clean
+.PHONY: run test test-all test-rest coverage lint docs bench torture audit bom setup develop lock clean
 
 run: setup
 	$(BIN)/lexarium serve --sample
@@ -42,10 +42,15 @@ lint: develop
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The documentation as a site, in build/docs.
+docs: develop
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
+
 bench: develop
 	$(BIN)/python -m benchmarks.read
 	$(BIN)/python -m benchmarks.write
 	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.relevance
 	$(BIN)/python -m benchmarks.annotate
 	$(BIN)/python -m benchmarks.import_export
 	$(BIN)/python -m benchmarks.scaling
@@ -87,10 +92,11 @@ develop: .venv/developed
 	$(PYTHON) -m venv --clear .venv-nimare
 	.venv-nimare/bin/python -m pip --disable-pip-version-check --quiet install nimare==0.22.1 && touch $@ || true
 
-# LinkML has its own environment because a package that it needs installs a plug-in of pytest. Its tests skip without it.
+# LinkML has its own environment because a package that it needs installs a plug-in of pytest. rdflib comes with it, and
+# pronto reads what we export. Their tests skip without it.
 .venv-linkml/ready:
 	$(PYTHON) -m venv --clear .venv-linkml
-	.venv-linkml/bin/python -m pip --disable-pip-version-check --quiet install linkml-runtime==1.12.1 && touch $@ || true
+	.venv-linkml/bin/python -m pip --disable-pip-version-check --quiet install linkml-runtime==1.12.1 pronto==2.7.4 && touch $@ || true
 
 .tools/ready: tests/install_tools.sh
 	sh tests/install_tools.sh || echo "Not every program could be installed: the tests that need one skip and name it."

@@ -1,7 +1,7 @@
 """Benchmark import and export: speed and memory.
 
 Run it from the repository's root as `python -m benchmarks.import_export`. It prints tables and writes them to
-`docs/benchmarks-import-export.md`. It exits with 1 if an import or export is wrong.
+`docs/benchmarks/import-export.md`. It exits with 1 if an import or export is wrong.
 """
 
 import json
@@ -249,7 +249,7 @@ def _get_peak_bytes(pid: int) -> int:
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = create_parser("import_export", "Measure imports and exports.", "benchmarks-import-export.md")
+    parser = create_parser("import_export", "Measure imports and exports.", "import-export.md")
     add_records_option(parser)
     options = parser.parse_args()
     return run_and_publish(lambda: _run(options.records), options.output)

@@ -1,21 +1,22 @@
 """Benchmark Turtle that consists of nested lists and blank nodes.
 
 Run it from the repository's root as `python -m benchmarks.nesting`. It prints tables and writes them to
-`docs/benchmarks-nesting.md`. It exits with 1 if a document is accepted that should be rejected, or vice versa.
+`docs/benchmarks/nesting.md`. It exits with 1 if a document is accepted that should be rejected, or vice versa.
 """
 
 import io
 import sys
 import time
+from contextlib import closing
 
 from benchmarks.harness.command_line import create_parser
 from benchmarks.harness.errors import UnexpectedResponse
 from benchmarks.harness.report import ReportTable, build_page, build_target_table, run_and_publish
 from benchmarks.harness.targets import TargetResult
-from lexarium.domain.schema.collections import CONCEPT
-from lexarium.formats.parsed import ParseError, ReadOptions
-from lexarium.formats.rdf import codec
-from lexarium.formats.registry import FORMATS
+from lexarium.domain.vocabulary import Vocabulary
+from lexarium.formats.parsed import ParseError
+from lexarium.formats.rdf.resources import open_document
+from lexarium.formats.resources import ResourceOptions
 
 ROUNDS = 3
 MEGABYTES = (1, 4)
@@ -54,15 +55,13 @@ def _read_once(data: bytes, expect_rejection: bool) -> float:
     stream: io.BufferedReader = io.BufferedReader(io.BytesIO(data))
     start = time.process_time()
     try:
-        names = [record.fields["name"] for record in codec.read(stream, _IMPORT_OPTIONS) if record.collection]
+        with closing(open_document(stream, ResourceOptions())) as document:
+            ids = [resource.id for resource in document.iter_resources(Vocabulary()) if resource.class_uri]
     except ParseError:
-        names = None
-    if names != (None if expect_rejection else ["dog"]):
+        ids = None
+    if ids != (None if expect_rejection else ["http://a.example/dog"]):
         raise UnexpectedResponse(f"A document was not {'rejected' if expect_rejection else 'read'}.")
     return time.process_time() - start
-
-
-_IMPORT_OPTIONS = ReadOptions(FORMATS["skos"], default_collection=CONCEPT)
 
 
 def measure() -> list[ReportTable]:
@@ -84,7 +83,7 @@ def measure() -> list[ReportTable]:
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = create_parser("nesting", "Measure reading nested Turtle.", "benchmarks-nesting.md")
+    parser = create_parser("nesting", "Measure reading nested Turtle.", "nesting.md")
     return run_and_publish(_run, parser.parse_args().output)
 
 

@@ -1,7 +1,7 @@
 """Benchmark time to first byte of pages, with a large catalogue.
 
 Run it from the repository's root as `python -m benchmarks.pages`. It prints tables and writes them to
-`docs/benchmarks-pages.md`. It exits with 1 if a page was missing.
+`docs/benchmarks/pages.md`. It exits with 1 if a page was missing.
 """
 
 import sys
@@ -114,7 +114,7 @@ def _measure_first_byte(connection: HTTPConnection, path: str, token: str) -> fl
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = create_parser("pages", "Measure the time to the first byte of pages.", "benchmarks-pages.md")
+    parser = create_parser("pages", "Measure the time to the first byte of pages.", "pages.md")
     add_records_option(parser)
     parser.add_argument("--times", type=int, default=100, help="requests for each page (100)")
     options = parser.parse_args()

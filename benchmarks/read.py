@@ -1,7 +1,7 @@
 """Benchmark reads against nginx, Django REST framework and Datasette.
 
 Run it from the repository's root as `python -m benchmarks.read`. It prints tables and writes them to
-`docs/benchmarks.md`. It exits with 1 if a response was wrong and with 2 if it could not run. A missed target is
+`docs/benchmarks/read.md`. It exits with 1 if a response was wrong and with 2 if it could not run. A missed target is
 reported and is not an error.
 """
 
@@ -50,7 +50,10 @@ def _parse_options() -> Namespace:
     parser.add_argument("--records", type=int, default=100_000, help="size of the generated catalogue (100,000)")
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS), help="servers to measure (all)")
     parser.add_argument(
-        "--output", type=Path, default=ROOT / "docs" / "benchmarks.md", help="Markdown page (docs/benchmarks.md)"
+        "--output",
+        type=Path,
+        default=ROOT / "docs" / "benchmarks" / "read.md",
+        help="Markdown page (docs/benchmarks/read.md)",
     )
     parser.add_argument("--quick", action="store_true", help="one short round with a smaller catalogue")
     # The quick values are defaults, so that an option beside --quick still applies.

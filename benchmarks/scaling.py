@@ -1,7 +1,7 @@
 """Benchmark PostgreSQL nodes against one on SQLite, with the same records.
 
 Run it from the repository's root as `python -m benchmarks.scaling`. It prints tables and writes them to
-`docs/benchmarks-scaling.md`. It exits with 1 if a response was wrong or an acknowledged write was lost.
+`docs/benchmarks/scaling.md`. It exits with 1 if a response was wrong or an acknowledged write was lost.
 """
 
 import os
@@ -277,7 +277,7 @@ def measure_propagation_delay(nodes: Sequence[WriteBenchmark], token: str, times
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = create_parser("scaling", "Measure nodes on PostgreSQL.", "benchmarks-scaling.md")
+    parser = create_parser("scaling", "Measure nodes on PostgreSQL.", "scaling.md")
     add_records_option(parser)
     parser.add_argument("--queries", type=int, default=300, help="queries of each kind (300)")
     parser.add_argument("--seconds", type=float, default=4.0, help="duration of each load (4)")

@@ -1,7 +1,7 @@
 """Benchmark search speed and quality against SQLite's FTS5, with the same records.
 
 Run it from the repository's root as `python -m benchmarks.search`. It prints tables and writes them to
-`docs/benchmarks-search.md`. It exits with 1 if a response was wrong.
+`docs/benchmarks/search.md`. It exits with 1 if a response was wrong.
 """
 
 import sys
@@ -206,7 +206,7 @@ def _alias_is_first(client: ApiClient, alias: str) -> bool:
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = create_parser("search", "Measure the speed and quality of searches.", "benchmarks-search.md")
+    parser = create_parser("search", "Measure the speed and quality of searches.", "search.md")
     add_records_option(parser)
     parser.add_argument("--queries", type=int, default=400, help="queries of each kind (400)")
     parser.add_argument("--tries", type=int, default=1_000, help="queries for each measure of quality (1,000)")

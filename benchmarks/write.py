@@ -1,7 +1,7 @@
 """Benchmark durable writes over HTTP, and reads during writes.
 
 Run it from the repository's root as `python -m benchmarks.write`. It prints tables and writes them to
-`docs/benchmarks-writing.md`. It exits with 1 if a response was wrong or an acknowledged write was lost.
+`docs/benchmarks/write.md`. It exits with 1 if a response was wrong or an acknowledged write was lost.
 """
 
 import json
@@ -151,7 +151,7 @@ def measure(benchmark: WriteBenchmark, path: str, seconds: float) -> WriteRound:
 
 def main() -> int:
     """Parse the command line, run and return the exit code."""
-    parser = create_parser("write", "Measure durable writes over HTTP.", "benchmarks-writing.md")
+    parser = create_parser("write", "Measure durable writes over HTTP.", "write.md")
     parser.add_argument("--seconds", type=float, default=4.0, help="duration of each load (4)")
     options = parser.parse_args()
     return run_and_publish(lambda: _run(options.seconds), options.output)

@@ -1,5 +1,6 @@
 """Fixtures: new databases on both engines, servers, a browser."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -29,7 +30,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 REAL_CATALOGUE = Path(
     os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas")
 )
+REAL_VOCABULARIES = Path(
+    os.environ.get("LEXARIUM_REAL_VOCABULARIES", Path(__file__).parents[1] / ".." / "shared" / "vocabularies")
+)
 
+# Fixtures of data that take long to import.
+REAL_DATA = {"real_catalogue", "real_vocabularies"}
+
+# Collecting thousands of tests leaves little garbage, and the collector would visit all of them each time.
+gc.disable()
 
 # Tests also run on busy machines.
 settings.register_profile("lexarium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,9 +50,16 @@ def pytest_configure() -> None:
     ensure_system_user()  # before there are several test processes
 
 
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests on PostgreSQL as `full`, except in modules marked `both_engines`."""
+    """Mark tests on PostgreSQL as `full`, except in modules marked `both_engines`, and those on real data."""
     for item in items:
+        if not REAL_DATA.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("full")
         parameters = getattr(item, "callspec", None)
         if parameters and "postgres" in parameters.id.split("-") and not item.get_closest_marker("both_engines"):
             item.add_marker("full")
@@ -72,6 +88,12 @@ def databases(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 def new_url(databases: Databases) -> DatabaseUrlFactory:
     """Function that creates an empty catalogue and returns its URL."""
     return databases.make_migrated
+
+
+@pytest.fixture(scope="session")
+def sample_url(databases: Databases) -> DatabaseUrlFactory:
+    """Function that creates a copy of the sample catalogue and returns its URL."""
+    return databases.make_sample
 
 
 @pytest.fixture(scope="session")
@@ -109,16 +131,17 @@ def shared_server(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def sample(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
+def sample(request: pytest.FixtureRequest, sample_url: DatabaseUrlFactory) -> Iterator[Server]:
     """Server of the sample catalogue shared by the tests of a module, on each engine."""
-    with Server(new_url(request.param), "--sample") as server:
+    with Server(sample_url(request.param)) as server:
+        server.wait_until_ready()
         yield server
 
 
 @pytest.fixture(scope="module")
-def sqlite_sample(new_url: DatabaseUrlFactory) -> Iterator[Server]:
+def sqlite_sample(sample_url: DatabaseUrlFactory) -> Iterator[Server]:
     """Server of the sample catalogue shared by the tests of a module, on SQLite."""
-    with Server(new_url("sqlite"), "--sample") as server:
+    with Server(sample_url("sqlite")) as server:
         yield server
 
 
@@ -138,6 +161,14 @@ def real_catalogue() -> Path:
 
 
 @pytest.fixture(scope="session")
+def real_vocabularies() -> Path:
+    """Folder of real vocabularies; tests that use them are skipped without it."""
+    if not REAL_VOCABULARIES.is_dir():
+        pytest.skip("no real vocabularies: LEXARIUM_REAL_VOCABULARIES names their folder")
+    return REAL_VOCABULARIES
+
+
+@pytest.fixture(scope="session")
 def shared_browser() -> Iterator[Browser]:
     """Browser shared by the tests of a process."""
     if not is_browser_available():
@@ -149,9 +180,9 @@ def shared_browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def curated_server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
+def curated_server(sample_url: DatabaseUrlFactory) -> Iterator[Server]:
     """Server of the sample catalogue with some edits, for tests that do not change it."""
-    with Server(new_url("sqlite"), "--sample") as server:
+    with Server(sample_url("sqlite")) as server:
         apply_sample_edits(server)
         yield server
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lexarium.domain.identifiers import MAIN_VOCABULARY
+
 Json = dict[str, Any]
 
 
@@ -56,6 +58,8 @@ class ExpectedState:
                 results = [json.loads(line) for line in body.splitlines()]
                 self.acknowledged.append(request)
                 for result in results:
+                    if "slug" in result:
+                        continue
                     if "version" in result:
                         self.responses[result["id"], result["version"]] = result
                     else:
@@ -65,6 +69,16 @@ class ExpectedState:
                 self.refused.append(request)
         if status:
             self.any_response.set()
+
+    def record_import(self, request: WriteRequest, exit_code: int | None, errors: str) -> None:
+        """Record the end of an import, which is negative if it was killed."""
+        with self._lock:
+            if exit_code == 0:
+                self.acknowledged.append(request)
+            elif exit_code is not None and exit_code < 0:
+                self.unanswered.append(request)
+            else:
+                self.unexpected.append(f"import into {request.path} exited with {exit_code}: {errors[-500:]}")
 
     def take_retryable(self) -> list[WriteRequest]:
         """Remove and return the unanswered writes that may be repeated."""
@@ -78,18 +92,22 @@ class ExpectedState:
         fact_counts: Counter[str] = Counter(facts)
         yield from self._find_missing_items(items)
         records: dict[str, Json] = {}
+        heads: dict[str, Json] = {}
         responses = dict(self.responses)
         last_seq = 0
         for change in changes:
             if change["seq"] != last_seq + 1:
                 yield f"the feed has no changes between {last_seq} and {change['seq']}"
             last_seq = change["seq"]
+            if change["vocabulary"] != MAIN_VOCABULARY:
+                fact_counts.update(_derive_vocabulary_facts(change, heads))
+                continue
             fact_counts.update(derive_facts(change, records))
             records[change["id"]] = record = change["record"]
             if not _is_complete(record["definition_text"]):
                 yield f"version {change['version']} of {change['id']} is incomplete"
             response = responses.pop((change["id"], change["version"]), {})
-            if any(record.get(name) != value for name, value in response.items() if name != "warnings"):
+            if any(record.get(name) != value for name, value in response.items() if name not in _VARYING):
                 yield f"version {change['version']} of {change['id']} differs from the response"
         yield from (
             f"version {version} of {record_id} was acknowledged, but is missing" for record_id, version in responses
@@ -142,6 +160,30 @@ def derive_facts(change: Json, records: dict[str, Json]) -> Iterator[str]:
     )
 
 
+def _derive_vocabulary_facts(change: Json, heads: dict[str, Json]) -> Iterator[str]:
+    """Yield the facts that a change of a vocabulary or of its records made true and update the head records."""
+    record, slug = change["record"], change["vocabulary"]
+    if change["collection"] != "vocabulary":
+        yield f"{record['name']} is imported"
+        return
+    previous = heads.get(slug)
+    if previous is None:
+        yield f"vocabulary {slug} exists"
+    if previous is None or record["name"] != previous["name"]:
+        yield f"vocabulary {slug} is called {record['name']}"
+    schema = record["fields"]["schema"]
+    if previous is not None and schema != previous["fields"]["schema"]:
+        yield format_schema_fact(slug, schema.partition("\nname: ")[2].partition("\n")[0])
+    heads[slug] = record
+
+
+def format_schema_fact(slug: str, name: str) -> str:
+    """Return the fact that a vocabulary has a schema."""
+    return f"vocabulary {slug} has the schema {name}"
+
+
+# Fields of a response that a record does not have, and that begin with the address of the server.
+_VARYING = ("warnings", "iri")
 # Fields of other items that never change.
 _IMMUTABLE_FIELDS = (
     "id",

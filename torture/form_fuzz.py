@@ -26,7 +26,7 @@ from torture.mutations import mutate
 
 # The same forms for records whose id has a slash, and buttons without fields.
 _OTHER_FORMS = {
-    *("/edit", "/relations", "/retire", "/merge", "/revert"),
+    *("/edit", "/relations", "/retire", "/merge", "/revert", "/comments"),
     *(f"/admin/vocabularies/{{slug}}/{name}" for name in ("default", "valpha", "remove", "restore")),
 }
 # Nothing listens there.
@@ -54,6 +54,7 @@ _PAGE_BY_FORM = {
     "/preview/{collection}": "/propose/{collection}",
     "/merge/{id}": "/merge/{id}?into={other}",
     "/revert/{id}": "/id/{id}/history",
+    "/notifications/read": "/notifications",
     "/proposals/{id}/withdraw": "/proposals",
     "/review/{id}/accept": "/review/{id}",
     "/review/{id}/reject": "/review/{id}",
@@ -238,6 +239,8 @@ class FormFuzzer:
             "/merge": self._create_record,
             "/retire": self._create_record,
             "/edit": self._create_record,
+            "/id/": self._create_record,
+            "/notifications/": self._create_notification,
             "/proposals": self._create_proposal,
             "/review/{id}/undo": self._create_accepted_proposal,
             "/review": self._create_proposal,
@@ -278,6 +281,13 @@ class FormFuzzer:
         proposal = self._create_proposal()
         self._send_v1("POST", f"proposals/{proposal}/accept", {})
         return proposal
+
+    def _create_notification(self) -> str:
+        """Reply as a curator to a comment of the administrator."""
+        path = f"concept/{self._create_record()}/comments"
+        thread = self._create(path, {"text": "Is this right?"})
+        self._send_v1("POST", f"{path}/{thread}/replies", {"text": "Yes."}, "curator")
+        return thread
 
     def _create_account(self) -> str:
         return self._create("users", {"name": uuid.uuid4().hex, "role": "curator"})
@@ -329,8 +339,8 @@ class FormFuzzer:
         identifier: str = self._send_v1("POST", path, item)["id"]
         return identifier
 
-    def _send_v1(self, method: str, path: str, body: object) -> Any:
-        (secret,) = self._get_client("admin").cookies.values()
+    def _send_v1(self, method: str, path: str, body: object, role: str = "admin") -> Any:
+        (secret,) = self._get_client(role).cookies.values()
         headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "If-Match": "*"}
         payload = None if body is None else json.dumps(body)
         response = self.server.request(method, f"/api/v1/{path}", headers, payload)

@@ -1,4 +1,4 @@
-"""Import corrupted files of every format: no crash, no hang, no partial import, bounded memory.
+"""Import corrupted files of every format and vocabulary: no crash, no hang, no partial import, bounded memory.
 
 Run it from the repository's root as `python -m torture.import_fuzz --rounds N`. It exits with 1 at the first
 failure, and keeps that file.
@@ -23,13 +23,16 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 
 from lexarium.domain.errors import LexariumError
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS, Collection
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.file_import import run_import
+from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.services.transfer.imports import import_files
-from lexarium.services.transfer.sample import load_sample
+from lexarium.services.transfer.sample import load_sample, sample_files
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.maintenance.upgrade import open_database
@@ -45,7 +48,7 @@ ACCEPTED, REFUSED = "taken", "refused"
 _COMPRESSED_SHARE = 0.1
 _COMPRESSORS: tuple[Callable[[bytes], bytes], ...] = (gzip.compress, bz2.compress)
 _CHECK_INTERVAL = 50
-# OWL is only read, so a sample cannot be exported.
+# An ontology of others.
 OWL_SAMPLE = b"""<?xml version="1.0"?>
 <!DOCTYPE rdf:RDF [<!ENTITY obo "http://purl.obolibrary.org/obo/">]>
 <rdf:RDF xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -69,6 +72,55 @@ OWL_SAMPLE = b"""<?xml version="1.0"?>
   </owl:Class>
 </rdf:RDF>
 """
+TRANSLATION_SAMPLE = b"""subject_id\tpredicate_id\tsource_value\ttranslation_language\ttranslation_value\ttranslator
+PET:1\trdfs:label\tdog\tde\tHund\tAda
+PET:1\tIAO:0000115\tA pet that barks.\tde\t"Ein Haustier, das ""bellt""."\t
+"""
+# Files that are not exported for it.
+SAMPLES = {"owl": OWL_SAMPLE, "translation": TRANSLATION_SAMPLE}
+# An ontology; the sample catalogue has a thesaurus.
+ONTOLOGY_SAMPLE = b"""format-version: 1.4
+ontology: pets
+subsetdef: slim "Common pets"
+synonymtypedef: abbreviation "short form" EXACT
+
+[Term]
+id: PET:1
+name: dog
+alt_id: PET:9
+def: "A pet that barks." [PMID:1 "an article"] {date="2024"}
+comment: not a wolf
+subset: slim
+synonym: "hound" EXACT abbreviation [PMID:2] {lang="en"}
+xref: MESH:D004285 "Dogs"
+property_value: skos:exactMatch wikidata:Q144
+is_a: PET:2 {source="me"}
+intersection_of: PET:2
+intersection_of: part_of PET:3
+relationship: part_of PET:3
+
+[Term]
+id: PET:2
+name: pet
+
+[Term]
+id: PET:3
+name: pack
+is_obsolete: true
+replaced_by: PET:2
+
+[Typedef]
+id: part_of
+name: part of
+is_transitive: true
+"""
+ONTOLOGY, THESAURUS = "pets", "settings"
+# Vocabularies whose files are corrupted, by format.
+VOCABULARY_FORMATS = {
+    **dict.fromkeys(("obo", "owl", "sssom", "translation", "csv", "tsv", "jsonl", "linkml"), ONTOLOGY),
+    **dict.fromkeys(("skos", "rdfxml", "ntriples", "jsonld"), THESAURUS),
+}
+_MODES = [*ImportMode, ImportMode.UPDATE]
 
 
 class FuzzFailure(Exception):
@@ -81,6 +133,8 @@ class ImportFuzzer:
 
     folder: Path
     originals: dict[str, bytes]
+    # Files of other vocabularies than the main one.
+    vocabulary_originals: dict[str, bytes]
     pristine: Path
     counts: Counter[str] = field(default_factory=Counter)
     max_memory: int = field(default_factory=lambda: MAX_EXTRA_MIB + _get_peak_mib())
@@ -99,12 +153,23 @@ class ImportFuzzer:
 
     def import_one(self, format: Format, rng: random.Random) -> None:
         """Import one corrupted file; raise `FuzzFailure`."""
-        file = self._write_corrupted(format, rng)
+        file = self._write_corrupted(self.originals[format.name], format, rng)
         format_hint, collection = rng.choice([None, format]), rng.choice([None, MAIN_COLLECTIONS["concept"]])
+        self._run(format.name, lambda database: _try_import(database, file, format_hint, collection))
+
+    def import_vocabulary_file(self, format: Format, rng: random.Random) -> None:
+        """Import one corrupted file of a vocabulary, into it, into a new one, or where the file belongs."""
+        file = self._write_corrupted(self.vocabulary_originals[format.name], format, rng)
+        slug = rng.choice([VOCABULARY_FORMATS[format.name], "fresh", ""])
+        request = ImportRequest([file], slug, rng.choice([None, format]), mode=rng.choice(_MODES))
+        self._run(f"{format.name} of a vocabulary", lambda database: _try_vocabulary_import(database, request, format))
+
+    def _run(self, label: str, task: Callable[[Database], str]) -> None:
         database = Database(f"sqlite:///{self.database_path}")
         try:
-            outcome = _try_import(database, file, format_hint, collection)
-            self.counts[f"{format.name} {outcome}"] += 1
+            database.run_read(database.follow_vocabularies)
+            outcome = task(database)
+            self.counts[f"{label} {outcome}"] += 1
             if sum(self.counts.values()) % _CHECK_INTERVAL == 0 and (problems := check_database(database).problems):
                 raise FuzzFailure(f"the check of the catalogue failed: {problems[0]}")
         finally:
@@ -114,8 +179,7 @@ class ImportFuzzer:
         if outcome == ACCEPTED:
             self.reset_database()
 
-    def _write_corrupted(self, format: Format, rng: random.Random) -> Path:
-        original = self.originals[format.name]
+    def _write_corrupted(self, original: bytes, format: Format, rng: random.Random) -> Path:
         data = mutate(original, rng)
         if rng.random() < _COMPRESSED_SHARE:
             compress = rng.choice(_COMPRESSORS)
@@ -126,15 +190,34 @@ class ImportFuzzer:
 
 
 def _try_import(database: Database, file: Path, format: Format | None, collection: Collection | None) -> str:
-    """Import a file and return the outcome; raise `FuzzFailure`."""
-    before = _read_position(database)
+    """Import a file into the main vocabulary and return the outcome; raise `FuzzFailure`."""
+    request = ImportRequest([file], MAIN_VOCABULARY, format, collection)
+    return _attempt(database, lambda: run_import(database, request))
+
+
+def _try_vocabulary_import(database: Database, request: ImportRequest, format: Format) -> str:
+    """Import a file into a vocabulary, export that, and return the outcome; raise `FuzzFailure`."""
+
+    def run() -> None:
+        slug = run_import(database, request).vocabulary
+        if format.can_write and slug != MAIN_VOCABULARY:
+            _export_bytes(database, format.name, VOCABULARIES[slug])
+
+    return _attempt(database, run)
+
+
+def _attempt(database: Database, task: Callable[[], object]) -> str:
+    """Run an import and return the outcome; raise `FuzzFailure`."""
+    before, known = _read_position(database), dict(VOCABULARIES)
     try:
         with _time_limit():
-            import_files(database, [file], format=format, collection=collection)
+            task()
     except LexariumError as error:
         if not str(error).strip():
             raise FuzzFailure("it was rejected without a message") from error
-        if _read_position(database) != before:
+        if "\x1f" in str(error):
+            raise FuzzFailure("the message has an id as the store has it") from error
+        if _read_position(database) != before or dict(VOCABULARIES) != known:
             raise FuzzFailure("it was rejected, but the catalogue changed") from error
         return REFUSED
     except FuzzFailure:
@@ -159,18 +242,25 @@ def create_fuzzer(limit: int = 12) -> Iterator[ImportFuzzer]:
         pristine = folder / "pristine.db"
         database = open_database(f"sqlite:///{pristine}")
         import_files(database, [subset_file])
-        originals = {
-            name: _export_bytes(database, name) if file_format.can_write else OWL_SAMPLE
-            for name, file_format in FORMATS.items()
+        originals = {name: SAMPLES[name] if name in SAMPLES else _export_bytes(database, name) for name in FORMATS}
+        ontology_file = folder / f"{ONTOLOGY}.obo"
+        ontology_file.write_bytes(ONTOLOGY_SAMPLE)
+        with sample_files(f"{THESAURUS}.ttl") as [thesaurus_file]:
+            for file in (ontology_file, thesaurus_file):
+                run_import(database, ImportRequest([file]))
+        vocabulary_originals = {
+            name: SAMPLES[name] if name == "translation" else _export_bytes(database, name, VOCABULARIES[slug])
+            for name, slug in VOCABULARY_FORMATS.items()
         }
         database.close()
-        fuzzer = ImportFuzzer(folder, originals, pristine)
+        fuzzer = ImportFuzzer(folder, originals, vocabulary_originals, pristine)
         fuzzer.reset_database()
         yield fuzzer
 
 
-def _export_bytes(database: Database, format: str) -> bytes:
-    return b"".join(export_records(database, Vocabulary(), FORMATS[format], list(MAIN_COLLECTIONS.values())))
+def _export_bytes(database: Database, format: str, vocabulary: Vocabulary | None = None) -> bytes:
+    collections = list(MAIN_COLLECTIONS.values()) if vocabulary is None else vocabulary.collections
+    return b"".join(export_records(database, vocabulary or Vocabulary(), FORMATS[format], collections))
 
 
 def _read_position(database: Database) -> Position:
@@ -208,10 +298,12 @@ def main() -> int:
     rng = random.Random(options.seed)
     deadline = time.monotonic() + options.seconds
     with create_fuzzer() as fuzzer:
+        tasks = [(name, fuzzer.import_one) for name in fuzzer.originals]
+        tasks += [(name, fuzzer.import_vocabulary_file) for name in fuzzer.vocabulary_originals]
         for _ in range(options.rounds):
-            for name in fuzzer.originals:
+            for name, import_one in tasks:
                 try:
-                    fuzzer.import_one(FORMATS[name], rng)
+                    import_one(FORMATS[name], rng)
                 except FuzzFailure as failure:
                     kept_file = Path(f"harmful-{options.seed}{FORMATS[name].extensions[0]}")
                     shutil.copyfile(max(fuzzer.folder.glob("spoilt*"), key=os.path.getmtime), kept_file)

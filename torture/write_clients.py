@@ -10,6 +10,7 @@ from threading import Event
 from tests.support.server import Server
 from torture.expected_state import ExpectedState, Json, WriteRequest, build_definition, build_write, new_name
 from torture.operations import OtherOperations
+from torture.vocabulary_operations import VocabularyOperations
 
 _CONCEPTS = "/api/v1/concept"
 _SHARED_RECORDS = 3
@@ -43,6 +44,7 @@ class WriteClient:
     # Records that all clients edit.
     shared_records: list[KnownRecord]
     other_operations: OtherOperations
+    vocabulary_operations: VocabularyOperations
     # Own records without a pending request.
     idle_records: list[KnownRecord] = field(default_factory=list)
     # Own records to merge, the first into the second.
@@ -58,7 +60,8 @@ class WriteClient:
         if self.shared_records:
             operations += [self._edit_shared]
         if self.rng.random() < _OTHER_SHARE:
-            return self.rng.choice(self.other_operations.list_possible())()
+            others = self.other_operations.list_possible() + self.vocabulary_operations.list_possible()
+            return self.rng.choice(others)()
         return self.rng.choice(operations)()
 
     def write(self, server: Server, expected_state: ExpectedState, stop: Event, retryable: list[WriteRequest]) -> None:

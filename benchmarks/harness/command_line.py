@@ -11,7 +11,12 @@ ROOT = Path(__file__).parents[2]
 def create_parser(name: str, description: str, page: str) -> ArgumentParser:
     """Return a parser with the option for the page; `name` is the module."""
     parser = ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / page, help=f"Markdown page (docs/{page})")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "docs" / "benchmarks" / page,
+        help=f"Markdown page (docs/benchmarks/{page})",
+    )
     return parser
 
 

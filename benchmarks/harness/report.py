@@ -80,7 +80,7 @@ def build_read_page(
         f"- {catalogue.title}, {catalogue.body_bytes / 1e6:.2f} MB: {catalogue.description}" for catalogue in catalogues
     )
     page = [
-        "# Benchmarks: reads",
+        "# Reads",
         f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; {version_text}.",
         _METHOD.strip(),
         f"Catalogues:\n\n{catalogue_list}",
@@ -109,7 +109,7 @@ def build_page(topic: str, method: str, tables: Iterable[ReportTable], records: 
     heading = f"Measured on {date.today().isoformat()} on {platform.system()} with {os.cpu_count()} cores; Lexarium"
     warning = f" **This run is too small for the targets, which apply to {TARGET_RECORDS:,} records.**"
     page = [
-        f"# Benchmarks: {topic}",
+        f"# {topic.capitalize()}",
         f"{heading} {version('lexarium')}, Python {platform.python_version()}.",
         f"`make bench` repeats this. {method}{warning if records < TARGET_RECORDS else ''}",
         *(format_table(table) for table in tables),

@@ -1,3 +1,3 @@
 """Lexarium: a terminology catalogue service."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -42,7 +42,7 @@ def create_application() -> ASGIApp:
         if database.is_embedded:
             raise
         # A worker that is restarted while the database is unavailable must not stop the whole server.
-        logger.warning("Serving without the database until it is there: %s", error)
+        logger.warning("Serving without the database until it is available: %s", error)
     metrics_dir = os.environ.get(METRICS_DIR_VARIABLE)
     return create_app(settings, database, Path(metrics_dir) if metrics_dir else None)
 

@@ -33,11 +33,11 @@ def redirect_cognitiveatlas(base_url: str) -> Redirection:
     """
     base = urlsplit(base_url.rstrip("/"))
     if base.scheme not in ("http", "https") or not base.netloc:
-        raise LexariumError(f"{base_url!r} is not an address like https://example.org.")
+        raise LexariumError(f"{base_url!r} is not a URL such as https://example.org.")
     try:
         import cognitiveatlas.api  # noqa: PLC0415 - optional, and takes long to load
     except ImportError:
-        raise LexariumError("The package is not installed: pip install cognitiveatlas.") from None
+        raise LexariumError("Package not installed; run: pip install cognitiveatlas.") from None
     api: Any = cognitiveatlas.api
     original: Any = api.DataJson
 

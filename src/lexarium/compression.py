@@ -42,9 +42,7 @@ def get_compressor(filename: str) -> Callable[[Iterable[bytes]], Iterator[bytes]
     """Return the function that compresses the content of a file by its suffix; raise for archives."""
     suffix = PurePath(filename).suffix.lower()
     if suffix in _ARCHIVE_SUFFIXES:
-        raise LexariumError(
-            f"{filename} would be an archive, and none is written: {', '.join(COMPRESSORS)} are compressed."
-        )
+        raise LexariumError(f"{filename} would be an archive, which is not supported; use {', '.join(COMPRESSORS)}.")
     factory = COMPRESSORS.get(suffix)
     return iter if factory is None else lambda chunks: compress_chunks(chunks, factory())
 

@@ -26,7 +26,7 @@ METADATA_SETTINGS = {
     "base": "base",
 }
 # Variables of workers, tests and benchmarks that are not settings.
-_OTHER_PREFIXES = (NODE_STATE_VARIABLE, METRICS_DIR_VARIABLE, "LEXARIUM_REAL_CATALOGUE", "LEXARIUM_TEST_")
+_OTHER_PREFIXES = (NODE_STATE_VARIABLE, METRICS_DIR_VARIABLE, "LEXARIUM_REAL_", "LEXARIUM_TEST_")
 
 
 def _text(default: str, help: str, choices: tuple[str, ...] = ()) -> Any:
@@ -41,120 +41,103 @@ def _integer(default: int, range: tuple[int, int], help: str) -> Any:
 class Settings:
     """Settings of an installation."""
 
-    database: str = _text(
-        "sqlite:///lexarium.db", "Where the catalogue is: sqlite:///FILE, or postgresql://USER@HOST/NAME"
-    )
-    database_read: str = _text(
-        "", "Where reads may go too: the hot standbys of a PostgreSQL database, as one address; empty: nowhere else"
-    )
+    database: str = _text("sqlite:///lexarium.db", "Database URL: sqlite:///FILE or postgresql://USER@HOST/NAME")
+    database_read: str = _text("", "URL of PostgreSQL hot standbys used for reads (default: none)")
     database_seconds: int = _integer(
         10,
         (1, 3_600),
-        "How many seconds the server waits for a connection to PostgreSQL, for its turn to write, for a statement",
+        "PostgreSQL timeout in seconds: connect, wait to write, run a statement",
     )
     integrity_minutes: int = _integer(
         60,
         (0, 100_000),
-        "How many minutes lie between two quick checks of the database in the background, the first after the start;"
-        " 0: none",
+        "Minutes between quick background checks of the database, the first at startup; 0 disables them",
     )
     index: str = _text(
         "auto",
-        "The folder of the search index; auto: FILE-search beside an SQLite file, else lexarium-search-EPOCH here",
+        "Search index folder; auto: FILE-search next to the SQLite file, else ./lexarium-search-EPOCH",
     )
-    host: str = _text("127.0.0.1", "The address the server listens on, or unix:PATH for a socket in the file system")
-    port: int = _integer(8000, (0, 65_535), "The port the server listens on; 0 takes a free one")
-    workers: int = _integer(1, (1, 256), "How many processes serve")
+    host: str = _text("127.0.0.1", "Listen address, or unix:PATH for a Unix socket")
+    port: int = _integer(8000, (0, 65_535), "Listen port; 0 picks a free port")
+    workers: int = _integer(1, (1, 256), "Number of worker processes")
     cache_mb: int = _integer(
         32,
         (0, 1_000_000),
-        "How many megabytes of finished answers a worker keeps; what does not fit is streamed from the database",
+        "Response cache per worker, in MB; larger responses are streamed",
     )
-    body_kb: int = _integer(1024, (1, 1_000_000), "The largest body of a request, in kibibytes; batches may be larger")
+    body_kb: int = _integer(1024, (1, 1_000_000), "Maximum request body, in KiB (batches may be larger)")
     body_seconds: int = _integer(
         60,
         (1, 86_400),
-        "How many seconds the headers of a request may take, and its body, and each further mebibyte of a batch",
+        "Timeout in seconds for request headers, for the body, and per further MiB of a batch",
     )
-    batch_lines: int = _integer(50_000, (1, 10_000_000), "The most lines of a batch")
-    batch_mb: int = _integer(64, (1, 10_000), "The largest batch, in mebibytes")
-    upload_mb: int = _integer(256, (1, 10_000), "The largest upload of files to be imported on a page, in mebibytes")
+    batch_lines: int = _integer(50_000, (1, 10_000_000), "Maximum lines per batch")
+    batch_mb: int = _integer(64, (1, 10_000), "Maximum batch size, in MiB")
+    upload_mb: int = _integer(256, (1, 10_000), "Maximum file upload for a browser import, in MiB")
     bodies_mb: int = _integer(
         256,
         (1, 1_000_000),
-        "How many mebibytes of bodies each worker process holds, of all requests together; one that sends more is"
-        " told to come again (503)",
+        "Memory for request bodies per worker, in MiB; beyond it requests get 503",
     )
-    name_limit: int = _integer(500, (1, 10_000), "The longest name that people may write, in characters")
-    alias_limit: int = _integer(2_000, (1, 1_000_000), "The longest alias that people may write, in characters")
-    definition_limit: int = _integer(
-        50_000, (1, 10_000_000), "The longest definition that people may write, in characters"
-    )
-    write_rate: int = _integer(100, (1, 1_000_000), "How many writes a second a token may send to each worker process")
-    write_burst: int = _integer(200, (1, 1_000_000), "How many writes a token may send at once to each worker process")
+    name_limit: int = _integer(500, (1, 10_000), "Maximum name length in edits, in characters")
+    alias_limit: int = _integer(2_000, (1, 1_000_000), "Maximum length of all aliases joined, in edits, in characters")
+    definition_limit: int = _integer(50_000, (1, 10_000_000), "Maximum definition length in edits, in characters")
+    write_rate: int = _integer(100, (1, 1_000_000), "Write rate limit per token and worker, per second")
+    write_burst: int = _integer(200, (1, 1_000_000), "Write burst limit per token and worker")
+    comment_rate: int = _integer(20, (1, 1_000_000), "Comments per minute, per account and worker; beyond it 429")
     sign_in_rate: int = _integer(
         5,
         (1, 1_000_000),
-        "How many times a minute one address may try the password of an account at each worker process",
+        "Sign-in attempts per minute, per client address, account and worker",
     )
-    proposals: int = _integer(
-        1_000, (0, 1_000_000), "How many open proposals a contributor may have; one more is refused (403)"
-    )
+    proposals: int = _integer(1_000, (0, 1_000_000), "Maximum open proposals per contributor; beyond it 403")
     proposals_kb: int = _integer(
-        16_384, (0, 1_000_000), "How many kibibytes the open proposals of a contributor may hold together"
+        16_384, (0, 1_000_000), "Maximum total size of the open proposals of a contributor, in KiB"
     )
-    streams: int = _integer(
-        1_000, (0, 1_000_000), "How many live streams of changes each worker process serves at once"
-    )
+    streams: int = _integer(1_000, (0, 1_000_000), "Maximum live change streams per worker")
     requests: int = _integer(
         64,
         (1, 1_000_000),
-        "How many requests each worker process has in work at once; one more is told to come again (503), and for a"
-        " second after that everyone past an eighth of them",
+        "Maximum concurrent requests per worker; beyond it 503, and for the next second only one eighth is admitted",
     )
     connections: int = _integer(
         10_000,
         (1, 1_000_000),
-        "How many connections each worker process has open at once; further ones are refused (503)",
+        "Maximum open connections per worker; beyond it 503",
     )
     heavy_requests: int = _integer(
         64,
         (1, 1_000_000),
-        "How many heavy requests (annotate, export, reconcile) each worker process has in work at once, beside the"
-        " others; further ones are refused (503)",
+        "Maximum admitted heavy requests (annotate, export, reconcile) per worker, in addition to other requests;"
+        " beyond it 503",
     )
     heavy_at_once: int = _integer(
-        2, (1, 1_000), "How many heavy requests each worker process works on at the same time; others wait"
+        2, (1, 1_000), "Maximum heavy requests processed at the same time per worker; others wait"
     )
-    heavy_seconds: int = _integer(
-        30, (1, 3_600), "How many seconds a heavy request waits for its turn before it is refused (503)"
+    heavy_seconds: int = _integer(30, (1, 3_600), "Maximum seconds a heavy request waits to be processed; then 503")
+    annotate_mb: int = _integer(
+        32,
+        (10, 1_000_000),
+        "Maximum text that one client can have annotated at the same time per worker, in MiB; beyond it 429",
     )
-    title: str = _text(
-        "Lexarium", "Title of a new main vocabulary; once it has one, lexarium vocabulary set changes it"
-    )
-    licence: str = _text("", "Likewise its licence: an IRI or a short text")
-    publisher: str = _text("", "Likewise its publisher")
-    language: str = _text("en", "Likewise the language of its names and definitions, as a BCP 47 tag")
-    base: str = _text(DEFAULT_BASE, "Likewise the start of the IRIs of its records, which end in id/ID")
+    title: str = _text("Lexarium", "Title of a new main vocabulary; change it later with lexarium vocabulary set")
+    licence: str = _text("", "Licence of a new main vocabulary: an IRI or a short text")
+    publisher: str = _text("", "Publisher of a new main vocabulary")
+    language: str = _text("en", "Language of a new main vocabulary, as a BCP 47 tag")
+    base: str = _text(DEFAULT_BASE, "Base IRI of a new main vocabulary; record IRIs are BASE + id/ID")
     trusted_proxies: str = _text(
         "",
-        "Which proxies tell the client's address and scheme (X-Forwarded-For, X-Forwarded-Proto): addresses and"
-        " networks, with commas; who comes by a Unix socket is always trusted",
+        "Trusted proxies (X-Forwarded-For, X-Forwarded-Proto): addresses and networks, comma-separated; Unix"
+        " sockets are always trusted",
     )
-    read: str = _text(
-        "open", "Who may read: open (everyone) or token (only who has a token: a closed catalogue)", ("open", "token")
-    )
-    log: str = _text(
-        "auto", "How the server logs: text, json, or auto (text on a terminal, else json)", ("auto", "text", "json")
-    )
+    read: str = _text("open", "Read access: open (everyone) or token (token or sign-in required)", ("open", "token"))
+    log: str = _text("auto", "Log format: text, json or auto (text on a terminal, else json)", ("auto", "text", "json"))
     log_requests: str = _text(
         "no",
-        "Whether the log has a line for every request: yes or no; faults of the server have one always",
+        "Log every request: yes or no (HTTP 500 is always logged)",
         ("yes", "no"),
     )
-    webhooks_private: str = _text(
-        "no", "Whether webhooks may be sent to private and loopback addresses: yes or no", ("yes", "no")
-    )
+    webhooks_private: str = _text("no", "Allow webhooks to private and loopback addresses: yes or no", ("yes", "no"))
 
     @property
     def allows_private_webhooks(self) -> bool:
@@ -177,7 +160,7 @@ class Settings:
         try:
             return tuple(ip_network(network, strict=False) for network in networks)
         except ValueError as error:
-            raise SettingError(f"{_format_name('trusted_proxies')} must name addresses or networks: {error}.") from None
+            raise SettingError(f"{_format_name('trusted_proxies')} must list addresses or networks: {error}.") from None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ, **options: object) -> Self:
@@ -212,8 +195,8 @@ class Settings:
         largest_mb = max(self.batch_mb, self.body_kb / 1024)
         if self.bodies_mb < largest_mb:
             raise SettingError(
-                f"{_format_name('bodies_mb')} must be at least {math.ceil(largest_mb)}, so that one body of the largest"
-                " size (batch_mb, body_kb) can be held."
+                f"{_format_name('bodies_mb')} must be at least {math.ceil(largest_mb)}, to hold one request body"
+                " of the maximum size (batch_mb, body_kb)."
             )
 
 
@@ -238,7 +221,7 @@ def _reject_unknown(names: Iterable[str]) -> None:
         short_name = name.removeprefix(PREFIX)  # With the prefix, all names would look alike.
         if name.startswith(PREFIX) and short_name not in known_names and not name.startswith(_OTHER_PREFIXES):
             nearest = get_close_matches(short_name, known_names, 1)
-            messages.append(f"{name} is no setting{f'; did you mean {PREFIX}{nearest[0]}?' if nearest else '.'}")
+            messages.append(f"Unknown setting {name}{f'; did you mean {PREFIX}{nearest[0]}?' if nearest else '.'}")
     if messages:
         raise SettingError(" ".join(messages))
 

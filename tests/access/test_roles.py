@@ -1,15 +1,22 @@
 """Permissions of every route, tested without a token and in every role."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from typing import Any
+from urllib.parse import unquote, unquote_plus, urlencode
 
 import pytest
 
 from lexarium.domain.account import Role
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS
+from lexarium.services.access.accounts import add_account, update_account
 from lexarium.services.access.permissions import REQUIRED_ROLE, Permission
+from lexarium.services.access.tokens import create_token
+from lexarium.store.database import Database
 from lexarium.web.pages import routes
 from lexarium.web.pages.page import PageRoute
 from lexarium.web.pages.site import SIGN_IN_PATH
@@ -19,7 +26,7 @@ from tests.support.server import HttpResponse, Server
 
 # Allowed without an account; allowed with an account of any role.
 READ, SIGNED_IN = "read", "known"
-PROPOSE, PUBLISH, ADMINISTER = Permission.PROPOSE, Permission.PUBLISH, Permission.ADMINISTER
+COMMENT, PROPOSE, PUBLISH, ADMINISTER = Permission
 # Permission of each method of each route. Page routes declare theirs.
 REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/api": {"GET": READ},
@@ -42,6 +49,7 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/api/v1/records/{id}": {"GET": READ},
     "/api/v1/releases": {"GET": READ, "POST": PUBLISH},
     "/api/v1/releases/{name}": {"GET": READ},
+    "/api/v1/releases/{name}/files/{format}": {"GET": READ},
     "/api/v1/search": {"GET": READ},
     "/api/v1/sign-in": {"POST": READ},
     "/api/v1/suggest": {"GET": READ},
@@ -56,6 +64,10 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/api/v1/{collection}": {"GET": READ, "POST": PROPOSE},
     "/api/v1/{collection}/{id}": {"GET": READ, "PUT": PROPOSE, "PATCH": PROPOSE, "DELETE": PROPOSE},
     "/api/v1/{collection}/{id}/ancestors": {"GET": READ},
+    "/api/v1/{collection}/{id}/comments": {"GET": READ, "POST": COMMENT},
+    "/api/v1/{collection}/{id}/comments/{thread}/close": {"POST": PUBLISH},
+    "/api/v1/{collection}/{id}/comments/{thread}/reopen": {"POST": PUBLISH},
+    "/api/v1/{collection}/{id}/comments/{thread}/replies": {"POST": COMMENT},
     "/api/v1/{collection}/{id}/descendants": {"GET": READ},
     "/api/v1/{collection}/{id}/diff": {"GET": READ},
     "/api/v1/{collection}/{id}/history": {"GET": READ},
@@ -72,6 +84,7 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/docs": {"GET": READ},
     "/healthz": {"GET": READ},
     "/id/{id:path}": {"GET": READ},
+    "/id/{id}/history": {"GET": READ},
     "/metrics": {"GET": READ},
     "/openapi.json": {"GET": READ},
     "/readyz": {"GET": READ},
@@ -85,7 +98,6 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/reconcile/preview": {"GET": READ},
     "/reconcile/properties": {"GET": READ},
     "/static/{path}": {"GET": READ},
-    "/vocabulary": {"GET": READ},
     "/{collection}": {"GET": READ},
     "/{collection}/id/{id:path}": {"GET": READ},
 }
@@ -122,7 +134,7 @@ ROLE_RANKS = {"nobody": 0, **{str(role): role.rank + 1 for role in Role}}
 
 
 def test_the_roles_are_one_above_the_other() -> None:
-    assert REQUIRED_RANK == {READ: 0, SIGNED_IN: 1, PROPOSE: 3, PUBLISH: 4, ADMINISTER: 5}
+    assert REQUIRED_RANK == {READ: 0, SIGNED_IN: 1, COMMENT: 2, PROPOSE: 3, PUBLISH: 4, ADMINISTER: 5}
 
 
 def generalize_path(path: str) -> str:
@@ -165,8 +177,9 @@ class RoleClient:
 
 
 @pytest.fixture(scope="module")
-def role_client(new_url: DatabaseUrlFactory) -> Iterator[RoleClient]:
-    with Server(new_url("sqlite"), "--sample") as server:
+def role_client(sample_url: DatabaseUrlFactory) -> Iterator[RoleClient]:
+    rates = {"LEXARIUM_WRITE_RATE": "100000", "LEXARIUM_SIGN_IN_RATE": "100000", "LEXARIUM_COMMENT_RATE": "100000"}
+    with Server(sample_url("sqlite"), **rates) as server:
         tokens = {str(role): server.create_token(role) for role in Role}
         ids = {name: server.get(f"/api/v1/{name}?limit=1").json["items"][0]["id"] for name in MAIN_COLLECTIONS}
         yield RoleClient(server, tokens, ids)
@@ -209,55 +222,186 @@ def test_every_address_answers_each_role_as_the_table_says(
 
 
 SECRETS = (b"hidden-plants", b"Hidden plants", b"Secret fern", b"fern:1", b"gone-plants", b"Gone plants", b"Lost moss")
+# What a client may send to make a route say something about a record of the private or the removed vocabulary.
+JSON_BODIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"vocabulary": "{}", "collection": "concept", "record": "fern:1", "change": {"name": "x"}},
+    {"collection": "concept", "change": {"name": "x"}},
+    {"vocabulary": "{}", "role": "curator"},
+    {"name": "x", "id": "fern:1", "relations": {"broader": ["fern:1"]}},
+    {"into": "fern:1"},
+    {"relation": "related", "target": "fern:1"},
+    {"vocabularies": ["{}"], "url": "https://example.org/"},
+    {"text": "A secret fern grows beside lost moss."},
+)
+BATCH = '{"op": "create", "vocabulary": "{}", "collection": "concept", "record": {"name": "x"}}'
+FORM = {
+    "vocabulary": "{}",
+    "slug": "{}",
+    "id": "fern:1",
+    "name": "x",
+    "target": "fern:1",
+    "outside": "fern:1",
+    "into": "fern:1",
+    "relation": "related",
+    "act": "add",
+    "version": "1",
+    "text": "Secret",
+    "seq": "1",
+    "queries": '{"q0": {"query": "secret fern"}, "q1": {"query": "lost moss"}}',
+    "extend": '{"ids": ["fern:1", "hidden-plants:fern:1", "gone-plants:fern:1"], "properties": [{"id": "name"}]}',
+}
+# POST requests that change nothing.
+READING_PATHS = ("/api/v1/annotate", "/annotate", "/vocabularies/{vocabulary}/reconcile")
+V1_QUERIES = (
+    "",
+    "?prefix=secr",
+    "?q=secret",
+    "?q=lost",
+    "?id=fern:1",
+    "?iri=fern:1",
+    "?vocabulary={}",
+    "?format=json",
+    "?removed=true",
+)
+PAGE_QUERIES = ("", "?vocabulary={}", "?vocabulary={}&id=fern:1", "?q=fern&prefix=fer")
 
 
-def test_a_private_and_a_removed_vocabulary_show_in_no_response_to_who_may_not_read_them(
-    role_client: RoleClient, all_routes: list[RoutePattern]
-) -> None:
+@dataclass(frozen=True)
+class SecretRequest:
+    """A request about the private or the removed vocabulary."""
+
+    method: str
+    target: str
+    route: RoutePattern
+    body: str = ""
+    media_type: str = "application/json"
+
+
+@pytest.fixture(scope="module")
+def secret_tokens(role_client: RoleClient) -> dict[str, str]:
+    """Make a private vocabulary, a removed one and another; return tokens, one of them of an admin of that one."""
     server, admin = role_client.server, role_client.tokens["admin"]
     for slug, title, name in (
         ("hidden-plants", "Hidden plants", "Secret fern"),
         ("gone-plants", "Gone plants", "Lost moss"),
+        ("open-plants", "Open plants", "Plain grass"),
     ):
         vocabulary = {"slug": slug, "title": title, "schema": "skos", "private": slug.startswith("hidden")}
         assert server.post_json("/api/v1/vocabularies", vocabulary, admin).status == 201
         concepts = f"/api/v1/vocabularies/{slug}/collections/concept"
-        assert server.post_json(concepts, {"id": "fern:1", "name": name}, admin).status == 201
+        record_id = "grass:1" if slug == "open-plants" else "fern:1"
+        assert server.post_json(concepts, {"id": record_id, "name": name}, admin).status == 201
+        comments = f"/api/v1/vocabularies/{slug}/records/{record_id}/comments"
+        assert server.post_json(comments, {"text": f"About {name}"}, admin).status == 201
         assert server.post_json(f"/api/v1/vocabularies/{slug}/releases", {"name": f"{slug}-1"}, admin).status == 201
-    headers = {"Authorization": f"Bearer {admin}", "If-Match": "*"}
-    assert server.request("DELETE", "/api/v1/vocabularies/gone-plants", headers).status == 200
-    seen = 0
-    for method, target, route in iter_secret_requests(all_routes):
-        for role in ("nobody", "none", "admin"):
-            if role == "admin" and (method != "GET" or route.path == "/api/v1/export"):
-                continue
-            token = {"Authorization": f"Bearer {role_client.tokens[role]}"} if role != "nobody" else {}
-            sent = {**token, "If-Match": '"99"', "Content-Type": "application/json"}
-            response = server.request(method, target, sent, None if method == "GET" else "{}")
-            assert response.status < 500 or role == "admin", (method, target, role)
-            leaked = [text for text in SECRETS if text in response.body and text not in target.encode()]
-            if role == "admin":
-                seen += bool(leaked)
-            else:
-                assert not leaked, (method, target, role, response.body)
-                assert response.status not in (200, 300, 308) or not is_about_vocabulary(route.path)
-    assert seen > 20  # otherwise the routes that show it were not requested properly
+    server.send_write(admin, "DELETE", "vocabularies/gone-plants")
+    return {**role_client.tokens, "elsewhere": create_token_in_vocabulary(server, "open-plants")}
 
 
-def iter_secret_requests(routes: list[RoutePattern]) -> Iterator[tuple[str, str, RoutePattern]]:
-    """Yield requests for what is in the private and the removed vocabulary, on every route of v1."""
-    queries = ("", "?id=fern:1", "?iri=fern:1", "?vocabulary={}", "?format=json", "?removed=true")
-    for route in routes:
-        # Search and pages have tests of their own.
-        if not route.path.startswith(("/api/v1", "/id/", "/openapi")) or route.path in SEARCHES:
-            continue
-        for slug, query in product(("hidden-plants", "gone-plants"), queries):
-            parts = {"id": "fern:1", "version": "1", "name": f"{slug}-1", "vocabulary": slug, "slug": slug}
-            target = route.fill_path(**parts, collection="concept", rest="x", path="x") + query.format(slug)
-            yield from ((method, target, route) for method in ("GET", "POST", "PATCH") if method in route.methods)
+# A request to each route, and a fifth of all.
+@pytest.mark.parametrize(
+    ("role", "step"),
+    [("elsewhere", 5), *(pytest.param(role, 1, marks=pytest.mark.full) for role in ("elsewhere", "nobody", "none"))],
+)
+def test_a_private_and_a_removed_vocabulary_show_in_no_response_to_who_may_not_read_them(
+    role_client: RoleClient, secret_tokens: dict[str, str], all_routes: list[RoutePattern], role: str, step: int
+) -> None:
+    requests = list(iter_secret_requests(all_routes))
+    sampled = {request.route.path: request for request in requests}.values()
+    for request in [*sampled, *requests[::step]]:
+        path = request.route.path
+        response = require_no_secret(role_client.server, request, role, secret_tokens.get(role))
+        assert response.status not in (200, 300, 308) or not is_about_vocabulary(path), (request, role)
 
 
-SEARCHES = {"/api/v1/search", "/api/v1/suggest", "/api/v1/annotate"}
+def test_a_private_and_a_removed_vocabulary_show_to_an_admin(
+    role_client: RoleClient, secret_tokens: dict[str, str], all_routes: list[RoutePattern]
+) -> None:
+    seen: list[str] = []
+    for request in iter_secret_requests(all_routes):
+        is_reading = request.method == "GET" or request.route.path in READING_PATHS
+        if is_reading and request.route.path != "/api/v1/export":
+            response = send_secret_request(role_client.server, request, secret_tokens["admin"])
+            seen += [request.route.path] if find_secrets(request, response) else []
+    # Otherwise the routes that show it were not requested properly.
+    assert len(seen) > 40
+    assert {"/api/v1/search", "/api/v1/suggest", "/search", *READING_PATHS} <= set(seen)
+
+
+def test_a_private_vocabulary_shows_in_no_response_if_it_is_the_default_one(
+    role_client: RoleClient, secret_tokens: dict[str, str], all_routes: list[RoutePattern]
+) -> None:
+    server, admin = role_client.server, secret_tokens["admin"]
+    server.send_write(admin, "PATCH", "vocabularies/hidden-plants", {"default": True})
+    try:
+        for request in iter_secret_requests(all_routes):
+            if "?" not in request.target and "-plants" not in request.target:
+                for role in ("nobody", "elsewhere"):
+                    require_no_secret(server, request, role, secret_tokens.get(role))
+    finally:
+        server.send_write(admin, "PATCH", "vocabularies/main", {"default": True})
+
+
+def require_no_secret(server: Server, request: SecretRequest, role: str, token: str | None) -> HttpResponse:
+    response = send_secret_request(server, request, token)
+    assert response.status < 500 or request.route.path == "/readyz", (request, role)
+    assert response.status != 429, (request, role)
+    assert not find_secrets(request, response), (request, role, response)
+    return response
+
+
+def find_secrets(request: SecretRequest, response: HttpResponse) -> list[bytes]:
+    """Return what a response holds of the private and the removed vocabulary, and the request does not."""
+    sent = f"{unquote(request.target)} {unquote_plus(request.body)}".encode()
+    received = response.body + repr(dict(response.headers)).encode()
+    return [text for text in SECRETS if text in received and text not in sent]
+
+
+def create_token_in_vocabulary(server: Server, slug: str) -> str:
+    """Return a token of an account that is an admin of one vocabulary only."""
+    database = Database(server.url)
+    account = add_account(database, "elsewhere", Role.NONE)
+    database.run_write(partial(update_account, account_id=account.id, role=Role.ADMIN, vocabulary=slug))
+    _, secret = create_token(database, account.name)
+    database.close()
+    return secret
+
+
+def send_secret_request(server: Server, request: SecretRequest, token: str | None) -> HttpResponse:
+    headers = {"If-Match": '"99"', "Content-Type": request.media_type}
+    if not is_v1(request.route.path):
+        headers |= {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
+    if token is not None:
+        headers |= {"Authorization": f"Bearer {token}", "Cookie": f"{COOKIE}={token}"}
+    return server.request(request.method, request.target, headers, request.body or None)
+
+
+def iter_secret_requests(routes: list[RoutePattern]) -> Iterator[SecretRequest]:
+    """Yield requests for what is in the private and the removed vocabulary, on every route."""
+    for route, slug in product(routes, ("hidden-plants", "gone-plants")):
+        parts = {"id": "fern:1", "version": "1", "name": f"{slug}-1", "vocabulary": slug, "slug": slug}
+        path = route.fill_path(**parts, collection="concept", kind="undefined", rest="x", path="x")
+        for query in V1_QUERIES if is_v1(route.path) else PAGE_QUERIES:
+            target = path + query.format(slug)
+            if "GET" in route.methods:
+                yield SecretRequest("GET", target, route)
+            for method in sorted(route.methods & {"POST", "PUT", "PATCH", "DELETE"}):
+                if route.path in SIGN_IN_PATHS:
+                    continue  # signing out would end the session
+                if not is_v1(route.path):
+                    body = urlencode({name: value.replace("{}", slug) for name, value in FORM.items()})
+                    yield SecretRequest(method, target, route, body, "application/x-www-form-urlencoded")
+                elif route.path == "/api/v1/batch":
+                    yield SecretRequest(method, target, route, BATCH.replace("{}", slug), "application/x-ndjson")
+                elif query in ("", "?id=fern:1"):
+                    for content in JSON_BODIES if method != "DELETE" else JSON_BODIES[:1]:
+                        body = json.dumps(content).replace('"{}"', f'"{slug}"')
+                        yield SecretRequest(method, target, route, body)
+
+
+def is_v1(path: str) -> bool:
+    return path.startswith(("/api/v1", "/openapi"))
 
 
 def is_about_vocabulary(path: str) -> bool:

@@ -43,7 +43,7 @@ def test_a_node_is_not_ready_while_another_process_upgrades_its_database(server:
     server.wait_until_ready()
     with hold_upgrade(server.url):
         response = server.get("/readyz")
-        assert (response.status, response.json["detail"]) == (503, "The catalogue's database is being upgraded.")
+        assert (response.status, response.json["detail"]) == (503, "Database is being upgraded.")
         assert server.get("/healthz").status == 200
         assert server.get("/api/v-alpha/concept").json == []
     server.wait_until_ready()
@@ -67,7 +67,7 @@ def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_noth
             assert server.get("/readyz").status == 503
     database.close()
     server.wait_until_ready()
-    assert f"is 9999 now, and this process knows {SCHEMA_VERSION}" in server.stop()
+    assert f"is now 9999, but this process supports {SCHEMA_VERSION}" in server.stop()
 
 
 def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_disturbs_nobody(server: Server) -> None:
@@ -114,7 +114,7 @@ def test_a_node_is_not_ready_while_its_index_is_far_behind(url: str, tmp_path: P
             batch_response = server.request("POST", "/api/v1/batch", headers, "\n".join([line] * (MAX_WAIT_LAG + 1)))
             assert batch_response.status == 200
             response = server.get("/readyz")
-            assert (response.status, "far behind" in response.json["detail"]) == (503, True)
+            assert (response.status, "catching up" in response.json["detail"]) == (503, True)
             assert server.get("/api/v1/search?q=one+of+many").json["hits"] == []
         server.wait_until_ready()
         assert server.get("/api/v1/search?q=one+of+many").json["total"] == MAX_WAIT_LAG + 1

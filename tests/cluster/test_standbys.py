@@ -164,7 +164,7 @@ def test_a_standby_that_is_silent_is_not_waited_for(
             with ThreadPoolExecutor(12) as pool:
                 responses = list(pool.map(node.get, [f"/api/v1/task/{record_id}"] * 24))
             assert {response.status for response in responses} == {200}
-            assert "The standbys cannot be read now" in node.stop()
+            assert "Cannot read from standbys" in node.stop()
 
 
 def test_who_reads_from_a_silent_standby_does_not_hold_up_the_end(
@@ -216,7 +216,7 @@ def test_another_catalogue_that_is_named_as_a_standby_is_not_read_and_that_is_sa
     with Server(primary.url(NAME), LEXARIUM_DATABASE_READ=other_url) as node:
         node.wait_until_ready()
         assert all(node.get(f"/api/v1/task/{record_id}").status == 200 for _ in range(5))
-        assert node.stop().count("holds another catalogue than LEXARIUM_DATABASE") == 1
+        assert node.stop().count("has another catalogue than LEXARIUM_DATABASE") == 1
 
 
 def test_a_standby_that_is_gone_is_not_missed(
@@ -291,9 +291,9 @@ def count_records(postgres: PostgresServer) -> int:
 @pytest.mark.parametrize(
     ("engine", "read_url", "message"),
     [
-        ("sqlite", "postgresql://localhost/any", "Only a catalogue on PostgreSQL has standbys"),
-        ("postgres", "sqlite:///any.db", "Only a catalogue on PostgreSQL has standbys"),
-        ("postgres", "postgresql://localhost/any?nonsense=1", "is not one that PostgreSQL knows"),
+        ("sqlite", "postgresql://localhost/any", "Standbys need PostgreSQL"),
+        ("postgres", "sqlite:///any.db", "Standbys need PostgreSQL"),
+        ("postgres", "postgresql://localhost/any?nonsense=1", "Invalid PostgreSQL URL"),
     ],
 )
 def test_standbys_that_cannot_be_are_refused_before_anything_is_served(

@@ -60,13 +60,13 @@ def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: Data
         assert server.get("/healthz").status == 200
 
 
-def test_a_worker_that_dies_is_told_with_its_signal_and_another_takes_its_place(new_url: DatabaseUrlFactory) -> None:
+def test_a_worker_that_dies_is_logged_with_its_signal_and_replaced(new_url: DatabaseUrlFactory) -> None:
     with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
         wait_until(lambda: server.get("/readyz").status == 200 and len(list_worker_pids(server)) == 2)
         server.drain_log()
         killed_pid = min(list_worker_pids(server))
         os.kill(killed_pid, signal.SIGKILL)
-        wait_until(lambda: f"Worker {killed_pid} was ended by signal 9 (Killed)" in server.log)
+        wait_until(lambda: f"Worker {killed_pid} was killed by signal 9 (Killed)" in server.log)
         wait_until(lambda: len(list_worker_pids(server) - {killed_pid}) == 2)
 
 
@@ -86,4 +86,4 @@ def test_a_host_that_cannot_be_listened_on_is_named_as_what_is_wrong(new_url: Da
     for host in ("nosuch.invalid", "192.0.2.1"):
         result = run_cli("serve", "--host", host, "--port", "0", "--database", new_url("sqlite"))
         assert result.returncode == 1
-        assert "--host or LEXARIUM_HOST takes another" in " ".join(result.stderr.split())
+        assert "Choose another with --host or LEXARIUM_HOST" in " ".join(result.stderr.split())

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lexarium.domain.account import Role
+from lexarium.domain.cache_tags import record_tag
 from lexarium.domain.errors import DatabaseUnavailable
 from lexarium.domain.schema.collections import CONCEPT, CONTRAST
 from lexarium.services.access.accounts import add_account
@@ -20,6 +21,7 @@ from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.response_cache import CachedResponse, ResponseCache
 from lexarium.web.middleware.admission import FairScheduler
+from tests.support.databases import DatabaseUrlFactory
 from tests.support.polling import DEADLINE_SECONDS
 from tests.support.record_editor import RecordEditor
 
@@ -155,6 +157,48 @@ def test_an_answer_read_before_a_write_is_kept_after_it_only_where_it_still_hold
     asyncio.run(catalogue.cache.put((("concept", "id", record_id), "gzip"), sound))
     assert catalogue.get_cached("id", other) is None
     assert catalogue.cache.get((("concept", "id", record_id), "gzip")) is not None
+
+
+@pytest.mark.parametrize("from_other_database", [False, True])
+def test_a_relation_that_ends_invalidates_what_depends_on_its_target_alone(
+    catalogue: CachedCatalogue, from_other_database: bool
+) -> None:
+    target = catalogue.create("target")
+    other = catalogue.create("other", KINDOF=[target])
+    key = (("concept", "count", target), "identity")
+    position = catalogue.build_response(target).position
+    count = CachedResponse(position, b"1", [], "identity", frozenset([record_tag(target)]))
+    asyncio.run(catalogue.cache.put(key, count))
+    catalogue.write(
+        lambda writer: writer.patch(writer.get_published(CONCEPT, other, 1), {"relations": {"KINDOF": None}}),
+        catalogue.other_database if from_other_database else catalogue.database,
+    )
+    catalogue.database.observe_position(catalogue.other_database.get_position())
+    assert catalogue.get_cached("count", target) is None
+
+
+def test_changes_are_looked_for_once_in_a_round_of_the_event_loop(new_url: DatabaseUrlFactory) -> None:
+    catalogue = CachedCatalogue(new_url("sqlite"))
+    record_id = catalogue.create("one")
+    catalogue.cache_response("id", record_id)
+    key = (("concept", "id", record_id), "identity")
+
+    async def read_in_rounds() -> list[bool]:
+        is_cached = [catalogue.cache.get_in_round(key) is not None]
+        catalogue.write(
+            lambda writer: writer.patch(writer.get_published(CONCEPT, record_id, 1), {"name": "changed"}),
+            catalogue.other_database,
+        )
+        # A request of the same round may have been sent before the write, but others are told of it.
+        is_cached.append(catalogue.cache.get_in_round(key) is not None)
+        is_cached.append(catalogue.cache.get(key) is not None)
+        await asyncio.sleep(0)
+        is_cached.append(catalogue.cache.get_in_round(key) is not None)
+        return is_cached
+
+    assert asyncio.run(read_in_rounds()) == [True, True, False, False]
+    catalogue.database.close()
+    catalogue.other_database.close()
 
 
 def test_a_new_contrast_leaves_every_answer_of_concepts_standing(catalogue: CachedCatalogue) -> None:

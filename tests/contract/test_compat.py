@@ -118,7 +118,7 @@ def test_a_redirection_is_undone(sqlite_sample: Server) -> None:
 
 @pytest.mark.parametrize("address", ["", "localhost:8000", "ftp://example.org"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
-    with pytest.raises(LexariumError, match="is not an address"):
+    with pytest.raises(LexariumError, match="is not a URL"):
         redirect_cognitiveatlas(address)
 
 

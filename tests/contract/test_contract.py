@@ -81,18 +81,22 @@ def test_there_is_what_the_contract_names_and_no_more() -> None:
 
 
 @pytest.fixture(
-    scope="module", params=[(kind, engine) for kind in ("empty", "sample", "real") for engine in ENGINES], ids="-".join
+    scope="module",
+    params=[
+        pytest.param((kind, engine), marks=[pytest.mark.full] if kind == "real" else [], id=f"{kind}-{engine}")
+        for kind in ("empty", "sample", "real")
+        for engine in ENGINES
+    ],
 )
-def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[Server]:
+def catalogue(
+    request: pytest.FixtureRequest, new_url: DatabaseUrlFactory, sample_url: DatabaseUrlFactory
+) -> Iterator[Server]:
     kind, engine = request.param
-    url = new_url(engine)
-    options = []
-    if kind == "sample":
-        options = ["--sample"]
-    elif kind == "real":
+    url = sample_url(engine) if kind == "sample" else new_url(engine)
+    if kind == "real":
         folder: Path = request.getfixturevalue("real_catalogue")
         assert run_cli("import", *sorted(folder.glob("*.json")), "--database", url).returncode == 0
-    with Server(url, *options) as server:
+    with Server(url) as server:
         server.wait_until_ready()  # until then searches get 503
         yield server
 
@@ -385,8 +389,8 @@ def test_what_is_not_there_names_what_there_is(catalogue: Server, method: str) -
 
 
 @pytest.mark.full
-def test_both_engines_serve_the_same_bytes(new_url: DatabaseUrlFactory) -> None:
-    with Server(new_url("sqlite"), "--sample") as first, Server(new_url("postgres"), "--sample") as second:
+def test_both_engines_serve_the_same_bytes(sample_url: DatabaseUrlFactory) -> None:
+    with Server(sample_url("sqlite")) as first, Server(sample_url("postgres")) as second:
         for name in RESOURCE_NAMES:
             assert first.get(f"/api/v-alpha/{name}").body == second.get(f"/api/v-alpha/{name}").body
 

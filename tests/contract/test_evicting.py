@@ -56,13 +56,13 @@ def test_a_new_password_ends_every_session_and_all_that_was_made_from_one(server
     new_token = create_token(server, session, old_password=PASSWORD).json["token"]
     derived_token = create_token(server, new_token).json["token"]
     person.open("/account")
-    person.press("Make a token", {"label": "from the page", "old_password": PASSWORD}, 201)
+    person.press("Create token", {"label": "from the page", "old_password": PASSWORD}, 201)
     on_the_page = next(line for line in strip_tags(person.body).split() if line.startswith("lex_"))
     ending, staying = [session, new_token, derived_token, on_the_page], [program, admin.token]
     assert all(is_token_valid(server, secret) for secret in ending + staying)
     if method == "page":
         person.open("/account")
-        person.press("Change the password", {"old_password": PASSWORD, "password": NEW_PASSWORD})
+        person.press("Change password", {"old_password": PASSWORD, "password": NEW_PASSWORD})
     elif method == "api":
         password_change = {"password": NEW_PASSWORD, "old_password": PASSWORD}
         headers = {"Authorization": f"Bearer {program}", "Content-Type": "application/json"}
@@ -71,7 +71,7 @@ def test_a_new_password_ends_every_session_and_all_that_was_made_from_one(server
         keeper = BrowserlessClient(server)
         keeper.sign_in("admin")
         keeper.open(f"/admin/people/{path.removeprefix('users/')}")
-        keeper.press("Set the password", {"password": NEW_PASSWORD})
+        keeper.press("Set password", {"password": NEW_PASSWORD})
     elif method == "admin's api":
         assert admin.send("PATCH", path, {"password": NEW_PASSWORD}).status == 200
     else:
@@ -118,7 +118,7 @@ def test_revoking_at_the_command_line_and_on_the_page_does_too(server: Server) -
     new_token = create_token(server, sign_in(server, name), old_password=PASSWORD).json
     child = create_token(server, new_token["token"]).json
     person.open(f"/account/tokens/{new_token['id']}/revoke")
-    person.press("Revoke this token")
+    person.press("Revoke token")
     assert not is_token_valid(server, child["token"])
 
 
@@ -133,7 +133,7 @@ def test_erasing_an_account_ends_what_was_made_with_its_tokens(server: Server) -
 def test_signing_out_ends_the_session_and_leaves_what_was_made_from_it(server: Server) -> None:
     person = BrowserlessClient(server)
     person.sign_in("contributor", "/account")
-    person.press("Make a token", {"label": "nightly", "old_password": PASSWORD}, 201)
+    person.press("Create token", {"label": "nightly", "old_password": PASSWORD}, 201)
     secret = next(line for line in strip_tags(person.body).split() if line.startswith("lex_"))
     cookie = person.cookies["lexarium_session"]
     person.press("Sign out")

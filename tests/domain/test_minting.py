@@ -49,7 +49,7 @@ def test_a_rule_is_stored_and_shown_as_text(text: str, written: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problems"),
     [
-        ("", ["The rule is empty"]),
+        ("", ["The pattern is empty"]),
         ("DOID", ["has no number"]),
         ("DOID:{n", ["has no number", "character '{'"]),
         ("{n}-{n}", ["not 2"]),
@@ -66,8 +66,8 @@ def test_a_rule_is_stored_and_shown_as_text(text: str, written: str) -> None:
         ("DOID:{n:02} from 1 to 100", ["100 has more digits than {n:02}"]),
         ("DOID:{n:02} from 100", ["100 has more digits than {n:02}"]),
         ("DOID:{n} from -1 to x", ["not '-1'", "not 'x'"]),
-        ("trm_{random} from 5", ["A range needs a rule with a number"]),
-        ("none to 5", ["A range needs a rule with a number"]),
+        ("trm_{random} from 5", ["A range needs a pattern with a number"]),
+        ("none to 5", ["A range needs a pattern with a number"]),
         ("DO ID:{x}{n} from y", ["not 'y'", "not 2", "'{x}' is unknown", "character ' '"]),
     ],
 )
@@ -98,8 +98,8 @@ def test_numbers_follow_one_another_and_end() -> None:
     with pytest.raises(Conflict) as caught:
         mint(rule, 1001)
     assert str(caught.value) == (
-        "The minting rule DOID:{n:07} from 1000 to 1001 has no number left: give the vocabulary a rule with a new "
-        "range, or give the new record an id of your own."
+        "The ID pattern DOID:{n:07} from 1000 to 1001 has no number left. Set a pattern with a new range, or "
+        "choose an ID for the new record yourself."
     )
 
 

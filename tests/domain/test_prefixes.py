@@ -178,7 +178,7 @@ def test_invalid_prefixes_of_a_vocabulary_are_reported_and_left_out() -> None:
     problems = find_prefix_problems({**invalid, "ok": "https://example.org/", "OK": "https://example.org/2/"})
     assert len(problems) == len(invalid) + 1
     assert all(problem.endswith(".") for problem in problems)
-    assert problems[-1] == "The prefixes ok and OK differ in upper and lower case only: remove one of them."
+    assert problems[-1] == "The prefixes ok and OK differ only in case; remove one of them."
     assert dict(PrefixMap((), invalid).items()) == {}
 
 

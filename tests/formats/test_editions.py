@@ -339,7 +339,7 @@ def test_a_record_that_cannot_be_merged_as_told_is_retired(database: Database, c
     assert {suffix: record.replaced_by for suffix, record in records.items() if record.replaced_by} == {
         "5": "trm_nowhere", "6": "dso_1", "7": "trm_8", "8": "trm_9"
     }  # fmt: skip
-    assert sum("told as merged" in note.detail for note in report.warnings.items) == len(survivors)
+    assert sum("marked as merged" in note.detail for note in report.warnings.items) == len(survivors)
     assert not import_parsed(database, *file).has_changes
     assert check_database(database).problems == []
 
@@ -347,7 +347,7 @@ def test_a_record_that_cannot_be_merged_as_told_is_retired(database: Database, c
 def build_version(suffix: str, version: int, write_id: int, action: Action, **values: Any) -> ParsedRecord:
     fields = {**build_term(suffix), **values.pop("fields", {})}
     return build_row(
-        suffix, fields=fields, version=ParsedVersion(version, write_id, 1, "usr_1", action, None), **values
+        suffix, fields=fields, version=ParsedVersion(version, write_id, 1, "usr_1", action, None, ""), **values
     )
 
 
@@ -363,11 +363,11 @@ def test_what_a_history_tells_as_merged_into_what_it_cannot_be_is_retired(databa
     )
     records = {suffix: load_record(database, f"trm_{suffix}") for suffix in survivors}
     assert {suffix for suffix, item in records.items() if item.state == RecordState.RETIRED} == {"a", "b", "c"}
-    doubted = [note.detail for note in report.warnings.items if "told as merged" in note.detail]
-    assert [doubt.rpartition(" merged into ")[2] for doubt in doubted] == [
-        "comes back to itself; it is retired",
-        "comes back to itself; it is retired",
-        "is no concept of the import or the catalogue; it is retired",
+    doubted = [note.detail for note in report.warnings.items if "marked as merged" in note.detail]
+    assert [doubt.partition(" but its target ")[2] for doubt in doubted] == [
+        "leads back to itself; it is retired",
+        "leads back to itself; it is retired",
+        "is not a concept of the import or the catalogue; it is retired",
     ]
     curator.edit("trm_x", name="y")
     revert_record(database, curator, "trm_x", 1)
@@ -447,8 +447,8 @@ def test_a_parent_that_nobody_knows_leaves_the_one_that_was_told_before(database
     for unknown in ("mispelt", "X:17"):
         report = import_table(unknown)
         assert list_parents() == {"trm_b"}
-        assert "is left out" in report.warnings.items[0].detail
-        assert "those of this kind that are there stay" in report.warnings.items[0].detail
+        assert "is skipped" in report.warnings.items[0].detail
+        assert "existing relations of this kind are kept" in report.warnings.items[0].detail
     import_table("twin", "trm_d,twin,\ntrm_e,Twin,\n")
     assert list_parents() == {"trm_b"}
     import_table("c; mispelt")
@@ -464,7 +464,5 @@ def test_a_circle_of_several_relations_is_told_by_an_import_and_by_a_check(datab
     file.write_text("id,name,KINDOF,PARTOF\ntrm_a,a,trm_b,\ntrm_b,b,,trm_a\ntrm_c,c,trm_a,trm_b\n")
     report = import_files(database, [file])
     (detail,) = (note.detail for note in report.warnings.items)
-    assert re.fullmatch(
-        "a chain of KINDOF and PARTOF comes back to where it began: (trm_[ab]) → trm_[ab] → \\1", detail
-    )
+    assert re.fullmatch("KINDOF and PARTOF relations form a cycle: (trm_[ab]) → trm_[ab] → \\1", detail)
     assert check_database(database).remarks == [detail]

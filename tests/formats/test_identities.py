@@ -198,5 +198,5 @@ def test_a_table_names_the_parents_of_its_rows_by_their_names_in_the_catalogue(
     table.write_text("name,parent\nanger,nothing\n")
     lost = import_files(database, [table])
     assert (lost.relations_added, lost.relations_removed) == (0, 0), "it may be misspelt"
-    assert "'anger' kind of 'nothing' is left out" in str(lost.warnings.items)
+    assert "'anger' kind of 'nothing' is skipped" in str(lost.warnings.items)
     assert check_database(database).problems == []

@@ -211,7 +211,7 @@ def test_what_a_server_holds_is_taken_with_a_warning(database: Database, tmp_pat
     ]
     report = import_json(database, tmp_path, "concept.json", odd_records)
     text = " | ".join(note.detail for note in report.warnings.items)
-    for sign in ("empty name", "yesterday", "someone", "weird id", "ctp_gone", "unknown_key", "where it began"):
+    for sign in ("empty name", "yesterday", "someone", "weird id", "ctp_gone", "unknown_key", "form a cycle"):
         assert sign in text
     records = {record["id"]: record for record in list_records(database)}
     assert records["trm_a"]["event_stamp"] == "yesterday"
@@ -308,7 +308,7 @@ def test_an_export_of_all_comes_in_again_as_it_was(
     other = Database(new_url("sqlite"))
     upgrade_schema(other)
     report = import_files(other, [path])
-    assert report.warnings.count == 0
+    assert {warning.field for warning in report.warnings.items} == {"names"}, "some records have the same name"
     assert export_valpha(other) == export_valpha(database)
     assert not import_files(database, [path]).has_changes
     other.close()
@@ -375,13 +375,13 @@ def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
     import_json(database, tmp_path, "concept.json", [build_term("a")])
     position = database.get_position()
     large_file = write_json(
-        tmp_path / "many.json", [build_term(f"n{number}") for number in range(30_000)] + [build_term("a", name="other")]
+        tmp_path / "many.json", [build_term(f"n{number}") for number in range(12_000)] + [build_term("a", name="other")]
     )
     indexes = list_indexes(url)
     code, output = interrupt_import(url, large_file, "writing", signal_number=by)
     if by == signal.SIGINT:
         assert code == 130
-        assert "the catalogue is as it was" in output
+        assert "The catalogue was not changed" in output
     assert database.get_position() == position
     assert list_indexes(url) == indexes
     assert list_records(database) == [build_term("a")]
@@ -395,12 +395,12 @@ def test_a_first_import_that_is_ended_while_it_writes_leaves_nothing(
     url: str, tmp_path: Path, by: signal.Signals
 ) -> None:
     open_database(url).close()
-    large_file = write_json(tmp_path / "many.json", [build_term(f"n{number}") for number in range(30_000)])
+    large_file = write_json(tmp_path / "many.json", [build_term(f"n{number}") for number in range(12_000)])
     interrupt_import(url, large_file, "writing", signal_number=by)
     database = open_database(url)
     assert database.get_position().revision == 0
     assert check_database(database).problems == []
-    assert dict(import_files(database, [large_file], collection=CONCEPT).created) == {"concept": 30_000}
+    assert dict(import_files(database, [large_file], collection=CONCEPT).created) == {"concept": 12_000}
     assert check_database(database).problems == []
     database.close()
 

@@ -182,13 +182,13 @@ def test_a_number_at_the_edge_of_a_part_is_read_whole() -> None:
         (b'{"entries": [], }', 1, "key in double quotes"),
         (b'{"entries" []}', 1, "colon"),
         (b'{"entries": []} x', 1, "nothing was expected"),
-        (b'{"entries": [],\n"@type": "Animal"}', 2, "'Animal', which is none of Concept, Task"),
+        (b'{"entries": [],\n"@type": "Animal"}', 2, "'Animal', which is not one of Concept, Task"),
         (b'{"entries": [{"id": "x", "@type": 1}]}', 1, "@type is 1"),
         (b'{"entries": [{"id": "x"}]}', 1, "--collection"),
         (b"- a", 1, "not a YAML mapping"),
         (b"entries: a", 1, "not a list of mappings"),
         (b"entries:\n- a", 2, "not a list of mappings"),
-        (b"entries: [\n", 2, "not valid YAML"),
+        (b"entries: [\n", 2, "invalid YAML"),
         (b"a: 1\n---\nb: 1", 2, "second document"),
     ],
 )
@@ -222,7 +222,7 @@ def test_yaml_comes_in_as_it_is_written(database: Database, tmp_path: Path) -> N
     assert (record.fields["creation_time"], record.fields["event_stamp"]) == (1577934245000, "2020-01-02T03:04:05")
     assert record.relations == {Relation("trm_1", "KINDOF", "trm_2")}
     assert load_record(database, "trm_2").fields["name"] == "1.50"
-    assert "an empty text was left out (alias of trm_2)" in list_warnings(report)
+    assert "an empty text was skipped (alias of trm_2)" in list_warnings(report)
     assert [item.line for item in read(path.read_bytes())] == [4, 10, 11]
 
 
@@ -230,7 +230,7 @@ def test_a_container_without_entries_is_no_problem(database: Database, tmp_path:
     path = write_json(tmp_path / "x.json", {"@type": "ExternalLinkCollection"})
     report = import_files(database, [path])
     assert not report.has_changes
-    assert list_warnings(report) == ["holds no records, read as linkml"]
+    assert list_warnings(report) == ["has no records, read as linkml"]
 
 
 def test_an_integer_is_parsed_and_another_text_in_its_place_is_kept(database: Database, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_an_integer_is_parsed_and_another_text_in_its_place_is_kept(database: Da
     ]
     kept = [Text(text) for text in ("007", "soon", "1e3", "9" * 19)]
     assert statements == [Text("5", "", INTEGER), Text("-3", "", INTEGER), *kept, Text("8", "", INTEGER)]
-    message = "creation_time is no whole number; it was kept as text (4 times, first that of trm_2)"
+    message = "creation_time is not a whole number; it was kept as text (4 times, first that of trm_2)"
     assert message in list_warnings(report)
     assert get_valpha_record(database, "trm_3")["creation_time"] == 0
     assert [entry["creation_time"] for entry in export(database, "concept")["entries"]] == [
@@ -275,11 +275,11 @@ def test_what_is_odd_is_kept_and_counted_by_kind(database: Database, tmp_path: P
     ]
     report = import_files(database, paths)
     assert {warning.detail: warning.field for warning in report.warnings.items} == {
-        "a record has no name; its citation_desc stands for it (cit_1)": str(paths[0]),
+        "a record has no name; its citation_desc is used as its name (cit_1)": str(paths[0]),
         "a name contains an HTML entity; it was kept (cit_1)": str(paths[0]),
-        "an empty text was left out (5 times, first citation_url of cit_1)": f"{paths[0]} and 1 other file",
+        "an empty text was skipped (5 times, first citation_url of cit_1)": f"{paths[0]} and 1 other file",
         "a text is the word None; it was kept (2 times, first doi of cit_1)": f"{paths[0]} and 1 other file",
-        "colour is no slot of Citation; it was left out (2 times, first cit_1)": str(paths[0]),
+        "colour is not a slot of Citation; it was skipped (2 times, first cit_1)": str(paths[0]),
         "event_stamp does not have the form YYYY-MM-DDThh:mm:ss (that of cit_2)": str(paths[0]),
         "id_user does not have the form usr_… (that of cit_2)": str(paths[0]),
         "an id does not have the form cit_… (17)": str(paths[0]),
@@ -300,8 +300,8 @@ def test_what_is_odd_is_kept_and_counted_by_kind(database: Database, tmp_path: P
         ({"id": ["trm_1"]}, "it has no id"),
         ({"id": "trm_1", "name": ["x"]}, "name of trm_1 is not one text"),
         ({"id": "trm_1", "name": {}}, "name of trm_1 is not one text"),
-        ({"id": "trm_1", "kind_of": [{"id": "trm_2"}]}, "kind_of of trm_1 has a value that is no id"),
-        ({"id": "trm_1", "kind_of": ["\0"]}, "kind_of of trm_1 has a value that is no id"),
+        ({"id": "trm_1", "kind_of": [{"id": "trm_2"}]}, "kind_of of trm_1 has a value that is not an id"),
+        ({"id": "trm_1", "kind_of": ["\0"]}, "kind_of of trm_1 has a value that is not an id"),
         ({"id": "trm_1", "name": "\0"}, "cannot be stored"),
     ],
 )
@@ -338,7 +338,7 @@ def test_references_to_a_class_that_the_schema_does_not_expect_are_counted(datab
     assert warnings == [
         f"{paths[0]}: id_concept_class does not have the form ctp_… (that of trm_1)",
         f"{paths[0]}, line 1: the class tsk_1 is a task",
-        "relations: KINDOF of a concept leads to a task, which the schema does not say (2 times, first of trm_1)",
+        "relations: KINDOF of a concept points to a task, which the schema does not declare (2 times, first of trm_1)",
     ]
 
 

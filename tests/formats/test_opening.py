@@ -123,7 +123,7 @@ def test_a_bomb_is_refused_before_it_goes_off(
     path.write_bytes(pack(b"[" + b" " * (300 << 20 if pack is gzip.compress else 30 << 20)))
     with pytest.raises(ImportRejected) as error:
         import_files(new_database, [path])
-    assert "absurdly large" in error.value.problems[0].detail
+    assert "too large when decompressed" in error.value.problems[0].detail
 
 
 def test_the_files_of_an_archive_share_what_may_come_out_of_it(
@@ -134,7 +134,7 @@ def test_the_files_of_an_archive_share_what_may_come_out_of_it(
     path.write_bytes(zip_members(*((f"concept.{number}.json", b"[" + b" " * 900_000 + b"]") for number in range(9))))
     with pytest.raises(ImportRejected) as error:
         import_files(new_database, [path])
-    assert "absurdly large" in error.value.problems[0].detail
+    assert "too large when decompressed" in error.value.problems[0].detail
 
 
 def test_an_archive_of_too_many_files_is_refused(new_database: Database, tmp_path: Path) -> None:
@@ -142,14 +142,14 @@ def test_an_archive_of_too_many_files_is_refused(new_database: Database, tmp_pat
     path.write_bytes(zip_members(*((f"concept.{number}.json", b"[]") for number in range(1_001))))
     with pytest.raises(ImportRejected) as error:
         import_files(new_database, [path])
-    assert error.value.problems[0].detail == "holds 1,001 files; at most 1,000 are read from one archive."
+    assert error.value.problems[0].detail == "has 1,001 files; at most 1,000 are read from one archive."
 
 
 def test_no_file_comes_out_larger_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_BYTES", 1_000)
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"x" * 100_000))
-    with pytest.raises(UnreadableFileError, match="absurdly large"):
+    with pytest.raises(UnreadableFileError, match="too large when decompressed"):
         for part in open_documents(path):
             part.stream.read()
 
@@ -269,8 +269,13 @@ def test_every_mistake_in_a_map_is_told_at_once(tmp_path: Path) -> None:
     file = tmp_path / "map.txt"
     file.write_text("a=name\nb=nonsense\n")
     with pytest.raises(InvalidInput) as invalid:
-        parse_mapping_options([str(file), "no pair", "=name", "a=alias", "http://x/?y=z=KINDOF"])
-    assert [problem.field for problem in invalid.value.problems] == [f"{file}, line 2", "no pair", "=name", "a=alias"]
+        parse_mapping_options([str(file), "must be COLUMN=FIELD", "=name", "a=alias", "http://x/?y=z=KINDOF"])
+    assert [problem.field for problem in invalid.value.problems] == [
+        f"{file}, line 2",
+        "must be COLUMN=FIELD",
+        "=name",
+        "a=alias",
+    ]
     assert parse_mapping_options(["http://x/?y=z=KINDOF"]) == {"http://x/?y=z": "KINDOF"}
 
 
@@ -340,7 +345,7 @@ def test_what_lies_beside_the_records_in_an_archive_is_passed_over(tmp_path: Pat
     report = import_files(database, [path])
     assert dict(report.created) == {"concept": 2}
     assert [note.field for note in report.warnings.items] == [f"{path}, README.txt", f"{path}, logo.pdf"]
-    assert "passed over" in report.warnings.items[0].detail
+    assert "skipped" in report.warnings.items[0].detail
     path.write_bytes(zip_members(("README.txt", b"Read this, please"), ("concept.csv", b"name\nthird\n")))
     assert dict(import_files(database, [path], format=FORMATS["csv"]).created) == {"concept": 1}
     path.write_bytes(zip_members(("README.txt", b"Read this"), ("LICENSE", b"All yours")))
@@ -363,9 +368,9 @@ def test_what_lies_beside_the_records_in_an_archive_is_passed_over(tmp_path: Pat
 def test_a_file_without_records_is_told_of(tmp_path: Path, new_url: DatabaseUrlFactory, name: str, data: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(data)
-    ran = run_cli("import", path, "--database", new_url("sqlite"))
+    ran = run_cli("import", path, "--vocabulary", "main", "--database", new_url("sqlite"))
     assert ran.returncode == 0
-    assert f"{path}: holds no records" in ran.stderr.replace("\n", "")
+    assert f"{path}: has no records" in ran.stderr.replace("\n", "")
 
 
 def test_records_come_from_standard_input_too(tmp_path: Path, new_url: DatabaseUrlFactory) -> None:

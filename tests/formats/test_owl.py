@@ -1,18 +1,12 @@
-"""OWL: classes of published ontologies as records."""
-
-from typing import Any
+"""OWL: classes of published ontologies as records of the main vocabulary."""
 
 import pytest
 
-from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import CONCEPT, DISORDER
-from lexarium.domain.vocabulary import Vocabulary
-from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
-from lexarium.formats.rdf import codec
-from lexarium.formats.registry import FORMATS
-from tests.support.imports import build_alias, open_text
-
-VOCABULARY = Vocabulary(base="https://terms.example/")
+from lexarium.domain.record import Record, RecordState, Relation
+from lexarium.domain.schema.collections import CONCEPT, DISORDER, Collection
+from lexarium.domain.statement import Statement, Text
+from tests.support.imports import build_alias
+from tests.support.round_trip import ReadFile, read_file
 
 # In the style of the OBO Foundry's tools, with content of our own.
 ONTOLOGY = """<?xml version="1.0"?>
@@ -97,29 +91,21 @@ ONTOLOGY = """<?xml version="1.0"?>
 """
 
 
-def read_owl(text: str, **options: Any) -> list[ParsedRecord]:
-    return list(
-        codec.read(
-            open_text(text.encode()),
-            ReadOptions(FORMATS["owl"], VOCABULARY, **({"default_collection": CONCEPT} | options)),
-        )
-    )
+def read_owl(text: str, collection: Collection | None = None) -> ReadFile:
+    found = read_file(text, "owl", collection=collection)
+    assert found.problems == []
+    return found
 
 
-def read_by_foreign_id(text: str, **options: Any) -> dict[str, ParsedRecord]:
-    return {
-        parsed_record.foreign_id: parsed_record
-        for parsed_record in read_owl(text, **options)
-        if parsed_record.foreign_id
-    }
+@pytest.fixture(scope="module")
+def pets() -> dict[str, Record]:
+    return read_owl(ONTOLOGY).records
 
 
-def test_a_class_is_read_as_published_ontologies_have_it() -> None:
-    dog = read_by_foreign_id(ONTOLOGY)["PET:0000001"]
-    assert dog.line == ONTOLOGY[: ONTOLOGY.index('<owl:Class rdf:about="&obo;PET_0000001">')].count("\n") + 1
-    assert dog.fields == {"name": "dog", "definition_text": "A pet that barks."}
-    assert dog.sources == ("PMID:1", "https://books.example/dogs")
-    assert dog.state == RecordState.PUBLISHED
+def test_a_class_is_a_record_under_its_own_identifier(pets: dict[str, Record]) -> None:
+    dog = pets["PET:0000001"]
+    assert (dog.collection, dog.iri) == (CONCEPT, "http://purl.obolibrary.org/obo/PET_0000001")
+    assert (dog.fields["name"], dog.definition, dog.state) == ("dog", "A pet that barks.", RecordState.PUBLISHED)
     assert dog.aliases == (
         build_alias("hound"),
         build_alias("Dackel", "de", "narrow"),
@@ -129,54 +115,57 @@ def test_a_class_is_read_as_published_ontologies_have_it() -> None:
     assert sorted(dog.relations) == [
         Relation("PET:0000001", "KINDOF", "PET:0000002"),
         Relation("PET:0000001", "PARTOF", "PET:0000003"),
-        Relation("PET:0000001", "closeMatch", "MESH:D004285"),
+        Relation("PET:0000001", "RO:0002202", "PET:0000003"),
+        Relation("PET:0000001", "oboInOwl:hasDbXref", "MESH:D004285"),
+        Relation("PET:0000001", "oboInOwl:hasDbXref", "no reference"),
     ]
 
 
-def test_every_class_with_a_label_is_a_record() -> None:
-    assert list(read_by_foreign_id(ONTOLOGY)) == [
-        *("PET:0000001", "PET:0000002", "PET:0000004", "EFO:1", "http://other.example/plain"),
-    ]
+def test_nothing_of_a_class_is_lost(pets: dict[str, Record]) -> None:
+    statements = pets["PET:0000001"].statements
+    [definition] = [item for item in statements if item.predicate == "skos:definition"]
+    assert {str(item.value[0]) for item in definition.qualifiers} == {"PMID:1", "https://books.example/dogs"}
+    [hound] = [item for item in statements if item.value == Text("hound")]
+    assert hound == Statement("skos:altLabel", Text("hound"), (Statement("oboInOwl:hasDbXref", Text("PMID:2")),))
+    assert Statement("rdfs:comment", Text("A comment.")) in statements
+    assert Statement("oboInOwl:hasOBONamespace", Text("pets")) in statements
 
 
-def test_classes_are_called_as_their_ontology_calls_them() -> None:
-    records = read_by_foreign_id(ONTOLOGY)
-    assert records["EFO:1"].relations == [Relation("EFO:1", "KINDOF", "http://other.example/plain")]
+def test_every_class_is_a_record(pets: dict[str, Record]) -> None:
+    assert set(pets) == {
+        *("PET:0000001", "PET:0000002", "PET:0000004", "owl:Thing"),
+        *("http://other.example/EFO_1", "http://other.example/plain"),
+    }
+    assert pets["http://other.example/EFO_1"].relation_targets == {"KINDOF": ["http://other.example/plain"]}
 
 
-def test_an_obsolete_class_is_retired_in_favour_of_another() -> None:
-    puppy = read_by_foreign_id(ONTOLOGY)["PET:0000004"]
+def test_an_obsolete_class_is_retired_in_favour_of_another(pets: dict[str, Record]) -> None:
+    puppy = pets["PET:0000004"]
     assert (puppy.state, puppy.replaced_by) == (RecordState.RETIRED, "PET:0000001")
 
 
 def test_classes_may_be_disorders() -> None:
-    dog = read_by_foreign_id(ONTOLOGY, collection=DISORDER)["PET:0000001"]
-    assert dog.fields == {"name": "dog", "definition": "A pet that barks."}
-    assert sorted(relation.relation for relation in dog.relations) == ["ISA", "closeMatch"]
+    dog = read_owl(ONTOLOGY, DISORDER).records["PET:0000001"]
+    assert (dog.fields["name"], dog.fields["definition"]) == ("dog", "A pet that barks.")
+    assert {relation.relation for relation in dog.relations} == {
+        *("ISA", "BFO:0000050", "RO:0002202", "oboInOwl:hasDbXref"),
+    }
 
 
 def test_a_class_may_be_a_kind_and_a_part_of_the_same() -> None:
     ontology = ONTOLOGY.replace('<rdfs:subClassOf rdf:resource="&obo;PET_0000002"/>', "", 1).replace(
         "<rdfs:subClassOf>", '<rdfs:subClassOf rdf:resource="&obo;PET_0000003"/><rdfs:subClassOf>', 1
     )
-    dog = read_owl(ontology)[0]
-    assert sorted(relation.relation for relation in dog.relations if relation.target == "PET:0000003") == [
-        "KINDOF",
-        "PARTOF",
-    ]
+    targets = read_owl(ontology).records["PET:0000001"].relation_targets
+    assert (targets["KINDOF"], targets["PARTOF"]) == (["PET:0000003"], ["PET:0000003"])
 
 
-def test_what_is_left_out_is_told() -> None:
-    [*_, last_item] = read_owl(ONTOLOGY)
-    assert last_item.line == 0
-    assert last_item.warnings == [
-        "what it imports is not fetched (http://purl.obolibrary.org/obo/other.owl)",
-        "it has terms of its own, to which the catalogue's should fit (https://creativecommons.org/publicdomain/zero/1.0/)",
-        "mappings to what is neither an IRI nor a CURIE were left out (PET:0000001 to no reference)",
-        "relations to expressions, and to what has no IRI, were left out (PET:0000001)",
-        "owl:disjointWith is not known and was left out; --map can say what it means",
-        "what has no label was left out (http://www.w3.org/2002/07/owl#Thing)",
+def test_what_the_main_vocabulary_has_no_place_for_is_counted() -> None:
+    warnings = read_owl(ONTOLOGY).warnings
+    assert [warning for warning in warnings if warning.startswith("BFO:0000050")] == [
+        "BFO:0000050: is an owl:ObjectProperty, which the schema of main does not have; it was left out"
     ]
+    assert "owl:imports: what the file says about itself, and about what is no term, was left out" in warnings
 
 
 @pytest.mark.parametrize(
@@ -194,15 +183,5 @@ def test_what_is_left_out_is_told() -> None:
     ],
 )  # fmt: skip
 def test_the_syntax_is_told_by_the_beginning(document: str) -> None:
-    [parsed_record] = read_owl(document)
-    assert (parsed_record.foreign_id, parsed_record.fields) == ("http://a.example/1", {"name": "dog"})
-
-
-def test_a_thesaurus_is_not_taken_for_an_ontology() -> None:
-    with pytest.raises(ParseError, match="--format skos"):
-        read_owl("<http://a.example/1> a <http://www.w3.org/2004/02/skos/core#Concept> .")
-
-
-def test_nothing_is_told_of_relations_that_an_ontology_does_not_use() -> None:
-    complete_relations = read_by_foreign_id(ONTOLOGY)["PET:0000002"].complete_relations
-    assert set(complete_relations) == {("KINDOF", "source"), ("PARTOF", "source"), ("closeMatch", "source")}
+    [record] = read_owl(document).records.values()
+    assert (record.id, record.fields["name"]) == ("http://a.example/1", "dog")

@@ -18,6 +18,7 @@ from lexarium.formats.registry import FORMATS
 from lexarium.formats.tables import codec, dialect
 from lexarium.formats.tables.cells import (
     escape_formula,
+    format_line,
     join_aliases,
     join_values,
     split_aliases,
@@ -107,6 +108,14 @@ def test_no_cell_is_run_by_a_spreadsheet_and_every_cell_comes_back(text: str) ->
     assert unescape_formula(cell) == text
 
 
+@given(st.lists(texts, min_size=2), st.sampled_from(",\t"))
+@example(["a,b", 'c"d', "e\rf", "g\nh", "i\tj"], ",")
+def test_a_line_is_written_as_the_standard_library_writes_it(cells: list[str], delimiter: str) -> None:
+    expected = io.StringIO(newline="")
+    csv.writer(expected, delimiter=delimiter, lineterminator="\r\n").writerow(cells)
+    assert format_line(cells, delimiter).decode() == expected.getvalue()
+
+
 @given(st.lists(nonempty_texts))
 def test_a_list_in_a_cell_comes_back(texts: list[str]) -> None:
     assert split_values(join_values(texts)) == texts
@@ -183,7 +192,7 @@ def test_what_a_spreadsheet_saves_is_read() -> None:
     assert read_names(text) == [(3, "one"), (6, "two"), (8, "three")]
     assert read_records(text)[0].fields["definition_text"] == "line\r\nbreak; here"
     assert read_warnings(text) == [
-        "a row has fewer cells than there are columns; the others are taken to be empty (on line 6)"
+        "a row has fewer cells than there are columns; missing cells are read as empty (on line 6)"
     ]
 
 
@@ -213,8 +222,8 @@ def test_the_export_of_a_public_portal_is_understood() -> None:
     assert parsed[0].complete_relations == [("ISA", "source")]
     assert [record.state for record in parsed] == [RecordState.PUBLISHED, RecordState.RETIRED]
     assert read_warnings(text) == [
-        "the column CUI (6) is not known; it was left out. --map can say what it means",
-        "the column Semantic Types (7) is not known; it was left out. --map can say what it means",
+        "the column CUI (6) is not known; it was skipped. map it with --map",
+        "the column Semantic Types (7) is not known; it was skipped. map it with --map",
     ]
 
 
@@ -239,7 +248,7 @@ def test_a_parent_that_several_rows_are_called_is_left_out_and_one_that_none_is_
     text = "id,name,parent\nA:1,one,nobody\nA:2,two,same\nA:3,same,\nA:4,Same,\n"
     elsewhere = Relation("A:1", "KINDOF", build_name_reference("concept", "nobody"))
     assert [record.relations for record in read_records(text)] == [[elsewhere], [], [], []]
-    assert read_warnings(text) == ["parent of A:2 names 'same': several rows are called so; it was left out"]
+    assert read_warnings(text) == ["parent of A:2 names 'same': several rows have this name; it was skipped"]
     assert [record.complete_relations for record in read_records(text)] == [
         [("KINDOF", "source")],
         [],
@@ -253,10 +262,10 @@ def test_a_map_says_what_a_column_means_and_goes_before_its_name() -> None:
     assert parsed.fields == {"name": "y", "definition_text": "z"}
     assert parsed.relations == [Relation("A:1", "PARTOF", "A:2")]
     assert read_warnings(text, CONCEPT, {"Begriff": "name", "Weg": "id"}) == [
-        "the column Name (2) is not known; it was left out. --map can say what it means",
-        "the column Oberbegriff (4) is not known; it was left out. --map can say what it means",
-        "the column Mehr (5) is not known; it was left out. --map can say what it means",
-        "there is no column Weg, though --map speaks of it",
+        "the column Name (2) is not known; it was skipped. map it with --map",
+        "the column Oberbegriff (4) is not known; it was skipped. map it with --map",
+        "the column Mehr (5) is not known; it was skipped. map it with --map",
+        "there is no column Weg, which --map names",
     ]
 
 
@@ -264,7 +273,7 @@ def test_what_a_collection_does_not_have_is_told_and_left_out() -> None:
     text = "id,name,definition,parent,id_protocol,asserts\nA:1,x,d,A:2,p,A:3\nA:2,y,,,,\n"
     assert read_records(text, CONTRAST)[0].relations == []
     assert read_warnings(text, CONTRAST) == [
-        f"the column {title} means nothing for a contrast; it was left out (on line 2)"
+        f"the column {title} is not supported for a contrast; it was skipped (on line 2)"
         for title in ("definition", "parent", "id_protocol", "asserts")
     ]
 
@@ -282,8 +291,8 @@ def test_several_columns_may_hold_other_names() -> None:
 def test_the_collection_is_told_by_its_column_else_by_the_file() -> None:
     text = "collection,id,name\nDisorder,A:1,x\n,A:2,y\nanimal,A:3,z\n"
     assert [record.collection for record in read_records(text)] == ["disorder", "concept", ""]
-    assert read_problems(text) == [(4, f"its collection is 'animal', which is none of {', '.join(COLLECTIONS)}")]
-    with pytest.raises(ParseError, match="line 3, column 1: nothing tells which collection"):
+    assert read_problems(text) == [(4, f"its collection is 'animal', which is not one of {', '.join(COLLECTIONS)}")]
+    with pytest.raises(ParseError, match="line 3, column 1: the collection of the records is unknown"):
         read_table(text, None)
 
 
@@ -314,7 +323,7 @@ def test_rows_that_do_not_fit_are_named_with_their_lines() -> None:
 
 def test_values_that_are_none_are_named_with_their_lines() -> None:
     assert read_problems("id,name,state,creation_time\nA:1,x,gone,soon\n") == [
-        (2, "the state of A:1 is 'gone', which is none of published, retired, merged"),
+        (2, "the state of A:1 is 'gone', which is not one of published, retired, merged"),
         (2, "creation_time of A:1 is not a whole number: soon"),
     ]
 
@@ -352,8 +361,8 @@ def test_a_cell_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_every_name_of_a_column_that_the_documents_tell_is_known() -> None:
-    documents = (Path(__file__).parents[2] / "docs").glob("exchange*.md")
-    table_rows = [line for path in documents for line in path.read_text().splitlines() if line.startswith("| ")]
+    page = Path(__file__).parents[2] / "docs" / "reference" / "formats.md"
+    table_rows = [line for line in page.read_text().splitlines() if line.startswith("| ")]
     for meaning, spellings in TITLE_SYNONYMS.items():
         assert [line for line in table_rows if line.endswith(f" | {spellings} |")], meaning
         for title in spellings.split(", "):

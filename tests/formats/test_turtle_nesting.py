@@ -1,4 +1,4 @@
-"""Turtle nesting is bounded before parsing, and list cells are not kept."""
+"""Turtle nesting is bounded before parsing, and so is the length of lists."""
 
 import io
 
@@ -96,9 +96,11 @@ def test_brackets_after_such_tokens_count_again(stream: type[io.BytesIO]) -> Non
         list(parser.parse_triples(stream(document), RdfFormat.TURTLE))
 
 
-def test_lists_add_no_statements_however_long_they_are() -> None:
-    short, long = (len(parse_statements(PREFIX + b"a:s a:p (" + b"a:o " * length + b") .")) for length in (10, 10_000))
-    assert short == long == 1
+def test_lists_have_a_bounded_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser, "_MAX_LIST_CELLS", 100)
+    assert len(parse_statements(PREFIX + b"a:s a:p (" + b"a:o " * 50 + b") .")) == 101
+    with pytest.raises(ParseError, match="lists have more than 50 members"):
+        parse_statements(PREFIX + b"a:s a:p (" + b"a:o " * 51 + b") .")
 
 
 def test_what_a_resource_says_by_the_predicates_of_lists_is_kept() -> None:

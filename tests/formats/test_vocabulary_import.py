@@ -1,11 +1,15 @@
 """Import of RDF and OBO into vocabularies: nothing of a file is lost, and no vocabulary touches another."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
+from pyoxigraph import CanonicalizationAlgorithm, Dataset, RdfFormat, parse
 
-from lexarium.domain.errors import ImportRejected
+from lexarium.domain.change import Action
+from lexarium.domain.errors import Conflict, ImportRejected, InvalidInput
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.vocabulary import VOCABULARIES
@@ -13,12 +17,18 @@ from lexarium.formats.registry import FORMATS
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.records.lookup import get_record
 from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
+from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.resource_import import import_resource_files
 from lexarium.services.vocabularies.access import find_record_id, get_read_scope
 from lexarium.services.vocabularies.head_records import create_vocabulary
+from lexarium.store import change_log
+from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database
+from tests.support.server import run_cli
+from tests.support.vocabularies import remove_vocabulary, restore_vocabulary
 
 ImportText = Callable[..., ImportReport]
 
@@ -69,7 +79,7 @@ def import_text(database: Database, tmp_path: Path) -> ImportText:
     def run(name: str, text: str, vocabulary: str | None = None, **options: object) -> ImportReport:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
-        return import_resource_files(database, [path], vocabulary=vocabulary, **options)  # type: ignore[arg-type]
+        return import_resource_files(database, ImportRequest([path], vocabulary or "", **options))  # type: ignore[arg-type]
 
     return run
 
@@ -80,7 +90,7 @@ def read(database: Database, record_id: str) -> Record:
 
 def test_an_import_creates_the_vocabulary_that_its_file_describes(database: Database, import_text: ImportText) -> None:
     report = import_text("colours.ttl", THESAURUS, "colours")
-    assert report.created_vocabulary == "colours"
+    assert (report.vocabulary, report.is_new_vocabulary) == ("colours", True)
     assert report.created == {"concept": 3, "concept_scheme": 1}
     vocabulary = VOCABULARIES["colours"]
     assert (vocabulary.schema_source, vocabulary.title, vocabulary.languages) == ("skos", "Colours", ("en", "de"))
@@ -165,7 +175,7 @@ def test_a_file_that_does_not_fit_the_schema_is_refused_with_its_own_identifiers
     assert any("COL:0001" in problem.message for problem in refusal.value.problems)
 
 
-@pytest.mark.parametrize("format", ["skos", "rdfxml", "ntriples", "jsonld"])
+@pytest.mark.parametrize("format", ["skos", "rdfxml", "ntriples", "jsonld", "linkml"])
 def test_what_is_exported_is_imported_as_it_was(database: Database, import_text: ImportText, format: str) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     vocabulary = VOCABULARIES["colours"]
@@ -183,6 +193,14 @@ def test_an_ontology_comes_back_as_obo(database: Database, import_text: ImportTe
     assert 'is_a: COL:0002 {source="me"}' in text
     report = import_text("again.obo", text, "colours")
     assert not report.has_changes
+
+
+def test_an_ontology_goes_through_linkml(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY, "colours")
+    vocabulary = VOCABULARIES["colours"]
+    text = b"".join(export_records(database, vocabulary, FORMATS["linkml"], vocabulary.collections)).decode()
+    assert '"is_a":["COL:0002"]' in text
+    assert not import_text("again.json", text, "colours").has_changes
 
 
 def test_a_vocabulary_goes_through_json_lines_with_its_history(
@@ -213,3 +231,554 @@ def test_a_record_is_found_by_id_iri_and_alternative_id(
     import_text("colours.obo", ONTOLOGY, "colours")
     with database.read() as snapshot:
         assert find_record_id(snapshot, identifier, get_read_scope(None)) == "colours\x1fCOL:0001"
+
+
+OTHER_HEADER = """format-version: 1.4
+data-version: 2026-01
+date: 01:02:2026 10:00
+subsetdef: slim "A small subset"
+synonymtypedef: poetic "Poetic name" NARROW
+idspace: COL http://example.org/COL_
+property_value: http://purl.org/dc/terms/title "Colours of things" xsd:string
+remark: Only for tests.
+ontology: test/colours
+"""
+CLASSES = """@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix obo: <http://purl.obolibrary.org/obo/> .
+@prefix oio: <http://www.geneontology.org/formats/oboInOwl#> .
+<http://purl.obolibrary.org/obo/test/colours.owl> a owl:Ontology ; rdfs:label "Colours" ; owl:versionInfo "7" .
+oio:hasExactSynonym a owl:AnnotationProperty .
+obo:COL_0001 a owl:Class ; rdfs:label "red"@en ; obo:IAO_0000115 "The colour of blood."@en ;
+    rdfs:subClassOf obo:COL_0002 ,
+        [ a owl:Restriction ; owl:onProperty obo:RO_0002202 ; owl:someValuesFrom obo:COL_0002 ] .
+[] a owl:Axiom ; owl:annotatedSource obo:COL_0001 ; owl:annotatedProperty obo:IAO_0000115 ;
+    owl:annotatedTarget "The colour of blood."@en ; oio:hasDbXref "PMID:1" .
+obo:COL_0002 a owl:Class ; rdfs:label "colour"@en .
+"""
+
+
+def export(database: Database, slug: str, format: str) -> str:
+    vocabulary = VOCABULARIES[slug]
+    return b"".join(export_records(database, vocabulary, FORMATS[format], vocabulary.collections)).decode()
+
+
+def parse_rdf(text: str, format: RdfFormat) -> set[str]:
+    dataset = Dataset(parse(text, format))
+    dataset.canonicalize(CanonicalizationAlgorithm.UNSTABLE)
+    return {str(quad.triple) for quad in dataset}
+
+
+def retire_record(database: Database, record_id: str) -> None:
+    """Retire a record as a person would."""
+    with database.write() as transaction:
+        change = change_log.find_latest(transaction.flush(), [record_id])[record_id]
+        write = RecordWrite(replace(change.to_record(), state=RecordState.RETIRED), change.version + 1, Action.RETIRE)
+        change_log.save_records(transaction, [write], actor="usr_1", at=0)
+
+
+def get_head(database: Database, slug: str) -> Record:
+    return read(database, f"\x1f{slug}")
+
+
+def test_the_file_says_which_vocabulary_it_belongs_to(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "anything.obo"
+    path.write_text(ONTOLOGY, encoding="utf-8")
+    first, second = (run_import(database, ImportRequest([path])) for _ in range(2))
+    assert (first.vocabulary, first.is_new_vocabulary) == ("colours", True)
+    assert (second.vocabulary, second.is_new_vocabulary, second.has_changes) == ("colours", False, False)
+
+
+def test_a_file_without_an_identity_asks_for_the_vocabulary(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "anything.obo"
+    path.write_text(ONTOLOGY.replace("ontology: test/colours\n", ""), encoding="utf-8")
+    with pytest.raises(InvalidInput, match="choose one with --vocabulary"):
+        run_import(database, ImportRequest([path]))
+
+
+def test_another_ontology_of_the_same_name_does_not_touch_the_first(import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    with pytest.raises(InvalidInput, match="--vocabulary"):
+        import_text("other.obo", ONTOLOGY.replace("test/colours", "other/colours"))
+
+
+def test_files_of_two_kinds_are_not_imported_together(database: Database, tmp_path: Path) -> None:
+    ontology, table = tmp_path / "colours.obo", tmp_path / "concept.csv"
+    ontology.write_text(ONTOLOGY, encoding="utf-8")
+    table.write_text("name\nmemory\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="one after the other"):
+        run_import(database, ImportRequest([ontology, table]))
+
+
+def test_a_file_of_the_main_vocabulary_in_rdf_or_obo_goes_back_there(database: Database, tmp_path: Path) -> None:
+    table = tmp_path / "concept.csv"
+    table.write_text("name\nmemory\n", encoding="utf-8")
+    run_import(database, ImportRequest([table]))
+    for name in ("skos", "rdfxml", "ntriples", "jsonld", "obo", "owl"):
+        path = tmp_path / f"main{FORMATS[name].extensions[0]}"
+        path.write_text(export(database, "main", name), encoding="utf-8")
+        report = run_import(database, ImportRequest([path]))
+        assert (name, report.vocabulary, report.has_changes) == (name, "main", False)
+
+
+def test_the_header_of_an_obo_file_comes_back(database: Database, import_text: ImportText) -> None:
+    text = ONTOLOGY.replace("format-version: 1.4\nontology: test/colours\n", OTHER_HEADER)
+    import_text("colours.obo", text)
+    assert VOCABULARIES["colours"].title == "Colours of things"
+    header = export(database, "colours", "obo").partition("\n\n")[0]
+    assert set(header.splitlines()) == set(OTHER_HEADER.strip().splitlines())
+
+
+def test_an_ontology_in_rdf_comes_back_triple_by_triple(database: Database, import_text: ImportText) -> None:
+    import_text("colours.owl", CLASSES)
+    assert VOCABULARIES["colours"].title == "Colours"
+    written = parse_rdf(export(database, "colours", "owl"), RdfFormat.RDF_XML)
+    assert written == parse_rdf(CLASSES, RdfFormat.TURTLE)
+
+
+def test_a_scheme_with_inverses_comes_back_with_both_directions(database: Database, import_text: ImportText) -> None:
+    text = THESAURUS.replace("skos:broader ex:colour ;", "skos:broader ex:colour ; skos:topConceptOf ex:scheme ;")
+    text += "ex:scheme skos:hasTopConcept ex:red . ex:colour skos:narrower ex:red . ex:blue skos:broader ex:colour ."
+    import_text("colours.ttl", text, "colours")
+    written = parse_rdf(export(database, "colours", "skos"), RdfFormat.TURTLE)
+    assert written == parse_rdf(text, RdfFormat.TURTLE)
+
+
+def test_obo_and_owl_of_one_ontology_agree(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY.replace(' {source="me"}', ""))
+    report = import_text("colours.owl", CLASSES, mode=ImportMode.ADD)
+    changed = {change.field for item in report.affected["updated"] for change in item.changes}
+    assert (report.vocabulary, report.created, changed) == ("colours", {}, set())
+
+
+@pytest.mark.parametrize("format", ["obo", "owl"])
+def test_a_thesaurus_can_be_written_as_an_ontology(database: Database, import_text: ImportText, format: str) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    text = export(database, "colours", format)
+    import_text(f"copy.{format}", text, "copy")
+    prefix = "colours" if format == "obo" else "copy"
+    red = read(database, f"copy\x1f{prefix}:red")
+    assert (red.fields["name"], red.collection.local_name) == ("red", "term")
+    assert {("crimson", "en"), ("rot", "de")} <= {
+        *((alias.text, alias.lang) for alias in red.aliases),
+        *((name, lang) for lang, name in red.translated_names.items()),
+    }
+    assert red.relation_targets["is_a"] == [f"{prefix}:colour"]
+
+
+def test_metadata_of_a_newer_edition_replaces_that_of_the_last_one(database: Database, import_text: ImportText) -> None:
+    import_text("colours.owl", CLASSES)
+    import_text("colours.owl", CLASSES.replace('"7"', '"8"'))
+    versions = [
+        item.value[0] for item in get_head(database, "colours").statements if item.predicate == "owl:versionInfo"
+    ]
+    assert versions == ["8"]
+
+
+def test_adding_removes_nothing(database: Database, import_text: ImportText) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    text = THESAURUS.replace('skos:altLabel "crimson"@en', 'skos:altLabel "ruby"@en').replace('"red"@en', '"Red"@en')
+    report = import_text("colours.ttl", text, "colours", mode=ImportMode.ADD)
+    red = read(database, "colours\x1fcolours:red")
+    assert {alias.text for alias in red.aliases} == {"crimson", "ruby"}
+    assert (red.fields["name"], report.conflicts.count) == ("red", 1)
+
+
+def test_replacing_retires_what_the_source_no_longer_has(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    without = ONTOLOGY[: ONTOLOGY.index("[Term]\nid: COL:0002")] + "[Term]\nid: COL:0003\nname: rouge\n"
+    assert import_text("colours.obo", without).retired == {}
+    report = import_text("colours.obo", without, mode=ImportMode.REPLACE)
+    assert [item.id for item in report.affected["retired"]] == ["COL:0002"]
+    assert read(database, "colours\x1fCOL:0002").state == RecordState.RETIRED
+
+
+def test_replacing_leaves_what_another_source_states(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    import_text("more.obo", "format-version: 1.4\nontology: more\n\n[Term]\nid: COL:0007\nname: teal\n", "colours")
+    assert import_text("colours.obo", ONTOLOGY, mode=ImportMode.REPLACE).retired == {}
+
+
+def test_two_files_of_one_import_are_two_sources(database: Database, tmp_path: Path) -> None:
+    paths = [tmp_path / "colours.obo", tmp_path / "more.obo"]
+    paths[0].write_text(ONTOLOGY, encoding="utf-8")
+    addition = 'format-version: 1.4\nontology: more\n\n[Term]\nid: COL:0001\nsynonym: "scarlet" EXACT []\n'
+    paths[1].write_text(addition, encoding="utf-8")
+    run_import(database, ImportRequest(paths, "colours"))
+    run_import(database, ImportRequest(paths[:1], "colours"))
+    assert {alias.text for alias in read(database, "colours\x1fCOL:0001").aliases} == {"crimson", "scarlet"}
+    paths[1].write_text(addition.replace("scarlet", "ruby"), encoding="utf-8")
+    run_import(database, ImportRequest(paths[1:], "colours"))
+    assert {alias.text for alias in read(database, "colours\x1fCOL:0001").aliases} == {"crimson", "ruby"}
+
+
+def test_what_two_sources_state_stays_if_one_of_them_drops_it(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    more = "format-version: 1.4\nontology: more\n\n[Term]\nid: COL:0001\nxref: WIKI:Rouge\n"
+    import_text("more.obo", more, "colours")
+    import_text("colours.obo", ONTOLOGY.replace("is_a:", "xref: WIKI:Rouge\nis_a:"))
+    import_text("colours.obo", ONTOLOGY)
+    red = read(database, "colours\x1fCOL:0001")
+    assert "WIKI:Rouge" in {item.value[0] for item in red.statements if item.predicate == "oboInOwl:hasDbXref"}
+
+
+def test_a_stanza_that_occurs_twice_is_merged(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", f'{ONTOLOGY}\n[Term]\nid: COL:0001\ndef: "" []\nxref: WIKI:Rouge\n')
+    red = read(database, "colours\x1fCOL:0001")
+    assert red.definition == "The colour of blood."
+    assert {item.value[0] for item in red.statements if item.predicate == "oboInOwl:hasDbXref"} == {
+        "WIKI:Red",
+        "WIKI:Rouge",
+    }
+
+
+def test_a_file_without_classes_adds_to_records_that_are_there(database: Database, import_text: ImportText) -> None:
+    import_text("colours.owl", CLASSES)
+    text = """@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+    @prefix obo: <http://purl.obolibrary.org/obo/> .
+    obo:COL_0001 rdfs:label "rot"@de . obo:COL_0009 rdfs:label "lila"@de ."""
+    report = import_text("german.ttl", text, "colours")
+    assert read(database, "colours\x1fCOL:0001").translated_names == {"de": "rot"}
+    (kind,) = report.warnings.kinds
+    assert (kind.count, kind.is_loss) == (1, True)
+    assert "COL:0009" in kind.examples[0].detail
+
+
+def test_a_file_in_a_further_language_touches_that_language_alone(database: Database, import_text: ImportText) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    before = read(database, "colours\x1fcolours:red")
+    text = (
+        PREFIXES
+        + """ex:scheme a skos:ConceptScheme .
+    ex:red a skos:Concept ; skos:prefLabel "rouge"@fr ; skos:altLabel "vermeil"@fr .
+    ex:blue a skos:Concept ; skos:prefLabel "bleu"@fr ."""
+    )
+    report = import_text("french.ttl", text, "colours")
+    red = read(database, "colours\x1fcolours:red")
+    assert (report.updated, report.created) == ({"concept": 2}, {})
+    assert set(before.statements) < set(red.statements)
+    assert red.translated_names == {"de": "rot", "fr": "rouge"}
+    import_text("french.ttl", text.replace("vermeil", "carmin"), "colours")
+    texts = [alias.text for alias in read(database, "colours\x1fcolours:red").aliases]
+    assert sorted(texts) == ["carmin", "crimson"]
+
+
+def test_texts_without_a_language_get_the_one_that_is_given(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    spanish = "format-version: 1.4\nontology: test/colours\n\n[Term]\nid: COL:0001\nname: rojo\n"
+    import_text("spanish.obo", spanish, language="es")
+    red = read(database, "colours\x1fCOL:0001")
+    assert (red.fields["name"], red.translated_names, red.definition) == ("red", {"es": "rojo"}, "The colour of blood.")
+
+
+def test_a_file_that_only_adds_never_removes(database: Database, import_text: ImportText) -> None:
+    import_text("colours.ttl", THESAURUS.replace("ex:scheme a skos:ConceptScheme", "ex:scheme a ex:Thing"), "colours")
+    before = read(database, "colours\x1fcolours:red")
+    import_text("more.ttl", PREFIXES + 'ex:red skos:altLabel "ruby"@en .', "colours")
+    import_text("most.ttl", PREFIXES + 'ex:red skos:altLabel "scarlet"@en .', "colours")
+    after = read(database, "colours\x1fcolours:red")
+    assert set(before.statements) < set(after.statements)
+    assert {"ruby", "scarlet"} < {alias.text for alias in after.aliases}
+
+
+def test_the_unchanged_first_file_leaves_a_translation_of_the_same_scheme(
+    database: Database, import_text: ImportText
+) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    french = 'ex:scheme a skos:ConceptScheme . ex:red a skos:Concept ; skos:prefLabel "rouge"@fr .'
+    import_text("french.ttl", PREFIXES + french, "colours")
+    assert VOCABULARIES["colours"].title == "Colours"
+    report = import_text("colours.ttl", THESAURUS.replace('"red"@en', '"Red"@en'), "colours")
+    red = read(database, "colours\x1fcolours:red")
+    assert (red.fields["name"], red.translated_names, report.conflicts.count) == (
+        "Red",
+        {"de": "rot", "fr": "rouge"},
+        0,
+    )
+
+
+def test_an_ontology_leaves_what_a_table_has_stated_before(database: Database, import_text: ImportText) -> None:
+    import_text("colours.csv", "id,name,alt_label\ncolours:red,red,ruby\n", "colours")
+    import_text("colours.ttl", THESAURUS.replace("@prefix", "@prefix colours: <urn:x:> .\n@prefix", 1), "colours")
+    import_text("colours.ttl", THESAURUS, "colours")
+    records = [read(database, record_id) for record_id in ("colours\x1fcolours:red",)]
+    assert any(alias.text == "ruby" for record in records for alias in record.aliases)
+
+
+def test_a_record_that_people_have_retired_stays_so(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    retire_record(database, "colours\x1fCOL:0002")
+    import_text("colours.obo", ONTOLOGY.replace("name: colour", "name: color"))
+    colour = read(database, "colours\x1fCOL:0002")
+    assert (colour.state, colour.fields["name"]) == (RecordState.RETIRED, "color")
+
+
+def test_a_replacement_that_a_newer_edition_adds_is_taken(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY.replace("replaced_by: COL:0001\n", ""))
+    import_text("colours.obo", ONTOLOGY)
+    assert read(database, "colours\x1fCOL:0003").replaced_by == "colours\x1fCOL:0001"
+
+
+def test_replacing_removes_from_other_records_only_what_the_source_stated(
+    database: Database, import_text: ImportText
+) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    more = 'format-version: 1.4\nontology: more\n\n[Term]\nid: COL:0002\nsynonym: "hue" EXACT []\n'
+    import_text("more.obo", more, "colours")
+    other = "format-version: 1.4\nontology: more\n\n[Term]\nid: COL:0008\nname: teal\n"
+    report = import_text("more.obo", other, "colours", mode=ImportMode.REPLACE)
+    colour = read(database, "colours\x1fCOL:0002")
+    assert (report.retired, colour.state, colour.aliases) == ({}, RecordState.PUBLISHED, ())
+
+
+def test_names_without_a_language_are_in_the_default_one(database: Database, import_text: ImportText) -> None:
+    text = THESAURUS.replace('"red"@en, "rot"@de', '"red"').replace("@en", "").replace('"crimson"', '"carmin"@fr')
+    import_text("colours.ttl", text, "colours")
+    assert VOCABULARIES["colours"].languages == ("en", "fr")
+    import_text("colours.ttl", text.replace(' ; skos:altLabel "carmin"@fr', ""), "colours")
+    assert read(database, "colours\x1fcolours:red").aliases == ()
+
+
+def test_kinds_of_warnings_are_counted_with_losses_first(import_text: ImportText) -> None:
+    text = THESAURUS.replace('"colour"@en', '"colour"@en, "color"@en').replace('"blue"@en', '"blue"@en, "Blue"@en')
+    text = text.replace("ex:wavelength 700 .", "ex:wavelength 700 ; skos:related ex:colour .")
+    report = import_text("colours.ttl", text, "colours")
+    assert [(kind.message.partition(";")[0], kind.count) for kind in report.warnings.kinds] == [
+        ("has several names in one language", 2),
+        ("is related to a concept that is also broader", 1),
+    ]
+    assert [problem.detail.partition(" ")[0] for problem in report.warnings.kinds[0].examples] == [
+        "colours:colour:",
+        "colours:blue:",
+    ]
+
+
+def test_a_dry_run_shows_what_would_change_in_each_field(import_text: ImportText) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    report = import_text("colours.ttl", THESAURUS.replace("Not pink.", "Never pink."), "colours", dry_run=True)
+    (item,) = report.affected["updated"]
+    assert [(change.removed, change.added) for change in item.changes] == [(["Not pink. (en)"], ["Never pink. (en)"])]
+
+
+def test_a_class_that_the_schema_lacks_is_named_with_its_article(import_text: ImportText) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    text = """
+    @prefix owl: <http://www.w3.org/2002/07/owl#> .
+    @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+    <https://example.org/terms/mauve> a owl:Class ; skos:prefLabel "mauve"@en .
+    """
+    with pytest.raises(ImportRejected) as error:
+        import_text("classes.ttl", text, "colours")
+    [problem] = error.value.problems
+    assert problem.detail == "colours:mauve is an owl:Class, which the schema of colours does not have"
+
+
+def test_nothing_is_imported_into_a_removed_vocabulary(database: Database, import_text: ImportText) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    remove_vocabulary(database, "colours")
+    with pytest.raises(Conflict, match="The vocabulary colours is removed"):
+        import_text("colours.ttl", THESAURUS, "colours")
+    restore_vocabulary(database, "colours")
+    assert not import_text("colours.ttl", THESAURUS, "colours").updated
+
+
+@pytest.mark.parametrize("order", [("a.obo", "b.obo"), ("b.obo", "a.obo")])
+def test_the_last_file_of_an_import_wins_where_a_record_has_one_value(
+    database: Database, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    header = "format-version: 1.4\nontology: test/colours\n\n[Term]\nid: COL:1\n"
+    (tmp_path / "a.obo").write_text(f'{header}name: red\nsynonym: "crimson" EXACT []\ncreated_by: ada\n')
+    (tmp_path / "b.obo").write_text(f'{header}name: scarlet\nsynonym: "rouge" EXACT []\n')
+    report = run_import(database, ImportRequest([tmp_path / name for name in order]))
+    record = read(database, "colours\x1fCOL:1")
+    assert record.fields["name"] == {"a.obo": "red", "b.obo": "scarlet"}[order[-1]]
+    assert {alias.text for alias in record.aliases} == {"crimson", "rouge"}
+    assert record.fields["created_by"] == "ada"
+    [warning] = report.warnings.kinds
+    assert warning.message == "has values that differ between the files; those of the last file were used"
+
+
+def test_the_command_counts_what_obo_cannot_express(tmp_path: Path) -> None:
+    thesaurus = tmp_path / "pets.ttl"
+    thesaurus.write_text(
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix ex: <https://example.org/pets/> .\n"
+        'ex:dog a skos:Concept ; skos:prefLabel "dog"@en ; skos:note [ ex:shows ex:dog ] .\n',
+        encoding="utf-8",
+    )
+    options = "--vocabulary", "pets", "--database", f"sqlite:///{tmp_path}/catalogue.db"
+    assert run_cli("import", thesaurus, *options).returncode == 0
+    exported = run_cli("export", *options, "-o", tmp_path / "pets.obo")
+    assert exported.returncode == 0
+    assert "rdfs:comment of a record is a node and is skipped (pets:dog)" in " ".join(exported.stderr.split())
+    assert run_cli("export", *options, "-o", tmp_path / "copy.ttl").stderr == ""
+
+
+def test_an_archive_is_read_but_for_the_files_that_no_format_reads(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "release.zip"
+    members = {"README.md": "Colours, and more.", "colours.obo": ONTOLOGY, "cover.pdf": "%PDF-1.7", "notes": "All."}
+    with ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    report = run_import(database, ImportRequest([path]))
+    assert (report.vocabulary, report.created["term"]) == ("colours", 3)
+    skipped = [item for item in report.warnings.items if "was skipped" in item.detail]
+    assert [item.field for item in skipped] == [f"{path}, {name}" for name in ("README.md", "cover.pdf", "notes")]
+    assert "is a PDF document" in skipped[1].detail
+    with ZipFile(path, "w") as archive:
+        archive.writestr("cover.pdf", members["cover.pdf"])
+        archive.writestr("other.pdf", members["cover.pdf"])
+    with pytest.raises(ImportRejected) as refusal:
+        run_import(database, ImportRequest([path], "colours"))
+    assert [problem.field for problem in refusal.value.problems] == [f"{path}, cover.pdf", f"{path}, other.pdf"]
+
+
+def test_triples_about_triples_are_counted(import_text: ImportText) -> None:
+    reified = """
+        ex:red skos:altLabel "crimson"@en {| ex:source "a book" |} .
+        ex:claim <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( ex:red skos:related ex:blue )>> .
+    """
+    report = import_text("thesaurus.ttl", THESAURUS + reified)
+    [kind] = [kind for kind in report.warnings.kinds if kind.is_loss]
+    assert (kind.message, kind.count) == ("a triple about a triple (RDF 1.2) was skipped", 2)
+    assert "line " in kind.examples[0].detail
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("".join(f'ex:scheme ex:note "{number}" .\n' for number in range(10_001)), "more than 10,000 statements"),
+        (f'ex:scheme ex:note "{"x" * (1 << 20)}" .\n', "more than 1 MiB"),
+    ],
+)
+def test_what_a_file_says_about_its_vocabulary_has_the_limits_of_a_record(
+    import_text: ImportText, head: str, message: str
+) -> None:
+    with pytest.raises(ImportRejected) as refusal:
+        import_text("thesaurus.ttl", THESAURUS + head)
+    details = [problem.detail for problem in refusal.value.problems]
+    assert f"has {message} in the metadata of the vocabulary" in details
+
+
+def test_bytes_that_are_not_utf8_are_named(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "colours.obo"
+    path.write_bytes(ONTOLOGY.replace("name: red", "name: röt").encode("cp1252"))
+    report = run_import(database, ImportRequest([path]))
+    assert "line 6 is not UTF-8" in report.warnings.items[0].detail
+
+
+def test_a_refused_file_leaves_no_vocabulary(database: Database, import_text: ImportText) -> None:
+    with pytest.raises(ImportRejected):
+        import_text("colours.obo", f"{ONTOLOGY}no clause\n", "fresh")
+    assert "fresh" not in VOCABULARIES
+
+
+def list_kinds(report: ImportReport) -> dict[str, int]:
+    return {kind.message.partition(";")[0]: kind.count for kind in report.warnings.kinds}
+
+
+def test_members_of_a_collection_are_exported_as_skos_has_them(database: Database, import_text: ImportText) -> None:
+    text = THESAURUS + 'ex:warm a skos:Collection ; skos:prefLabel "warm"@en ; skos:member ex:red .\n'
+    import_text("colours.ttl", text, "colours")
+    exported = export(database, "colours", "ntriples")
+    assert "<https://example.org/terms/warm> <http://www.w3.org/2004/02/skos/core#member>" in exported
+    assert "uneskos" not in exported
+
+
+def test_a_node_of_a_scheme_that_is_an_ontology_is_exported_once(database: Database, import_text: ImportText) -> None:
+    text = THESAURUS.replace(
+        "a skos:ConceptScheme ;",
+        'a skos:ConceptScheme, <http://www.w3.org/2002/07/owl#Ontology> ; dct:creator [ dct:title "Ada" ] ;',
+    )
+    import_text("colours.ttl", text, "colours")
+    assert export(database, "colours", "ntriples").count('"Ada"') == 1
+
+
+def test_resources_are_concepts_also_if_only_their_superclass_or_scheme_says_so(
+    database: Database, import_text: ImportText
+) -> None:
+    text = """
+        ex:Kind <http://www.w3.org/2000/01/rdf-schema#subClassOf> skos:Concept .
+        ex:pale a ex:Kind ; skos:prefLabel "pale"@en .
+        ex:dark a ex:Unknown ; skos:inScheme ex:scheme ; skos:prefLabel "dark"@en .
+        ex:warm a <http://purl.org/iso25964/skos-thes#ConceptGroup> ; skos:prefLabel "warm"@en .
+        """
+    report = import_text("colours.ttl", THESAURUS + text, "colours")
+    assert report.created == {"concept": 5, "concept_scheme": 1, "collection": 1}
+    again = import_text("again.ttl", export(database, "colours", "skos"), "colours")
+    assert not again.has_changes
+
+
+def test_an_inverse_of_a_concept_elsewhere_is_a_relation(database: Database, import_text: ImportText) -> None:
+    text = THESAURUS + "ex:blue skos:broader <https://other.example/c/hue> .\n"
+    import_text("colours.ttl", text, "colours")
+    again = import_text("again.ttl", export(database, "colours", "skos"), "colours")
+    assert not again.has_changes
+
+
+def test_xml_literals_have_the_namespaces_that_they_use(database: Database, import_text: ImportText) -> None:
+    text = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:unused="https://example.org/u#"
+        xmlns:skos="http://www.w3.org/2004/02/skos/core#"><skos:Concept rdf:about="https://example.org/terms/red">
+        <skos:prefLabel xml:lang="en">red</skos:prefLabel>
+        <skos:note rdf:parseType="Literal"><p xmlns="http://www.w3.org/1999/xhtml">not <b>pink</b></p></skos:note>
+        </skos:Concept></rdf:RDF>"""
+    import_text("colours.rdf", text, "colours")
+    [note] = [item.value[0] for item in read(database, "colours\x1fcolours:red").statements if "note" in item.predicate]
+    assert note == '<p xmlns="http://www.w3.org/1999/xhtml">not <b>pink</b></p>'
+
+
+def test_subsets_and_synonym_types_of_owl_are_records(database: Database, import_text: ImportText) -> None:
+    text = """
+        @prefix : <http://purl.obolibrary.org/obo/> .
+        @prefix oio: <http://www.geneontology.org/formats/oboInOwl#> .
+        @prefix owl: <http://www.w3.org/2002/07/owl#> .
+        @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+        :col.owl a owl:Ontology .
+        <http://purl.obolibrary.org/obo/col#slim> a owl:AnnotationProperty ; rdfs:subPropertyOf oio:SubsetProperty ;
+            rdfs:comment "The main colours." .
+        :OMO_1 a owl:AnnotationProperty ; rdfs:subPropertyOf oio:SynonymTypeProperty ; rdfs:label "abbreviation" ;
+            oio:hasScope oio:hasExactSynonym .
+        :COL_1 a owl:Class ; rdfs:label "red" ; oio:inSubset <http://purl.obolibrary.org/obo/col#slim> ;
+            oio:hasExactSynonym "rd" .
+        [] a owl:Axiom ; owl:annotatedSource :COL_1 ; owl:annotatedProperty oio:hasExactSynonym ;
+            owl:annotatedTarget "rd" ; oio:hasSynonymType :OMO_1 .
+        """
+    report = import_text("col.ttl", text)
+    assert report.created == {"term": 1, "subset_def": 1, "synonym_type_def": 1}
+    obo = export(database, "col", "obo").splitlines()
+    assert {
+        'subsetdef: slim "The main colours."',
+        'synonymtypedef: OMO:1 "abbreviation" EXACT',
+        "subset: slim",
+        'synonym: "rd" EXACT OMO:1 []',
+    } <= set(obo)
+    assert parse_rdf(export(database, "col", "ntriples"), RdfFormat.N_TRIPLES) == parse_rdf(text, RdfFormat.TURTLE)
+
+
+def test_what_cannot_be_read_of_a_clause_is_counted_with_its_line(import_text: ImportText) -> None:
+    text = ONTOLOGY.replace(
+        "name: colour\n", 'name: colour\ndef: "Hue." old [A:1]\nis_a: COL:0001 COL:0007\ncomment:\n'
+    )
+    report = import_text("colours.obo", text)
+    kinds = list_kinds(report)
+    assert kinds["text after the value of a clause was skipped"] == 2
+    assert kinds["clauses without a value were left out"] == 1
+    assert "line 18, is_a: COL:0007" in str(report.warnings.items)
+
+
+def test_an_id_without_a_prefix_may_have_spaces(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY + "\n[Term]\nid: dark red\nis_a: dark red ! itself\n")
+    assert "id: dark\\ red\nis_a: dark\\ red\n" in export(database, "colours", "obo")
+
+
+def test_an_empty_value_erases_none(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY + '\n[Term]\nid: COL:0001\ndef: "" []\n')
+    assert read(database, "colours\x1fCOL:0001").definition == "The colour of blood."
+    report = import_text("colours.obo", ONTOLOGY.replace('"The colour of blood." [PMID:1]', '"" []'))
+    assert not report.has_changes
+    assert read(database, "colours\x1fCOL:0001").definition == "The colour of blood."
+
+
+def test_several_names_of_a_term_and_cycles_are_warned_of(import_text: ImportText) -> None:
+    text = ONTOLOGY.replace("name: colour\n", "name: colour\nname: color\nis_a: COL:0001\n")
+    kinds = list_kinds(import_text("colours.obo", text))
+    assert (kinds["has several names in one language"], kinds["a record is below itself"]) == (1, 1)

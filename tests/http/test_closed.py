@@ -105,7 +105,7 @@ def test_a_form_that_is_sent_too_late_is_kept_until_someone_has_signed_in(closed
     visitor.cookies["lexarium_session"] = "ended"
     visitor.press("Publish", {"name": "written in time", "definition_text": "At length."}, 401)
     visitor.press("Sign in", {"name": name, "password": PASSWORD})
-    assert "written in time" in visitor.press("Send it now")
+    assert "written in time" in visitor.press("Submit")
     assert visitor.response.headers["cache-control"] == "private, no-store"
     visitor.cookies.clear()
     assert "written in time" not in visitor.send(

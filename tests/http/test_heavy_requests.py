@@ -23,9 +23,17 @@ def export(server: Server) -> HttpResponse:
     return server.get("/api/v1/export?format=jsonl")
 
 
-def extend(server: Server) -> HttpResponse:
+def read_release_file(server: Server) -> HttpResponse:
+    return server.get("/api/v1/releases/1/files/jsonl")
+
+
+def extend(server: Server, path: str = "/reconcile") -> HttpResponse:
     extend_query = json.dumps({"ids": [RECORD_IDS[server.url]], "properties": [{"id": "definition"}]})
-    return server.request("POST", "/reconcile", FORM_HEADERS, urlencode({"extend": extend_query}))
+    return server.request("POST", path, FORM_HEADERS, urlencode({"extend": extend_query}))
+
+
+def extend_from_vocabulary(server: Server) -> HttpResponse:
+    return extend(server, "/vocabularies/main/reconcile")
 
 
 def annotate(server: Server) -> HttpResponse:
@@ -36,13 +44,16 @@ def annotate_on_page(server: Server) -> HttpResponse:
     return server.request("POST", "/annotate", FORM_HEADERS, urlencode({"text": "memory"}))
 
 
+HEAVY_REQUESTS = [export, read_release_file, extend, extend_from_vocabulary, annotate, annotate_on_page]
 # By the server that has the record.
 RECORD_IDS: dict[str, str] = {}
 
 
 def add_record(server: Server) -> None:
-    response = server.post_json("/api/v1/concept", {"name": "memory"}, server.create_token("curator"))
+    token = server.create_token("curator")
+    response = server.post_json("/api/v1/concept", {"name": "memory"}, token)
     assert response.status == 201
+    assert server.post_json("/api/v1/releases", {"name": "1"}, token).status == 201
     RECORD_IDS[server.url] = response.json["id"]
 
 
@@ -58,7 +69,7 @@ def is_done(future: "Future[HttpResponse]") -> bool:
     return future.done()
 
 
-@pytest.mark.parametrize("heavy", [export, extend, annotate, annotate_on_page])
+@pytest.mark.parametrize("heavy", HEAVY_REQUESTS)
 def test_heavy_requests_past_the_limit_are_refused_and_readers_are_served(
     new_url: DatabaseUrlFactory, heavy: Callable[[Server], HttpResponse]
 ) -> None:
@@ -72,17 +83,18 @@ def test_heavy_requests_past_the_limit_are_refused_and_readers_are_served(
             wait_until(lambda: any(map(is_done, futures)))
             response = next(filter(is_done, futures)).result()
             assert response.status == 503
-            assert "annotate, export or reconcile" in response.body.decode()
+            assert "annotate, export and reconcile" in response.body.decode()
             assert int(response.headers["retry-after"]) > 0
             assert [server.get("/api/v1/releases").status for _ in range(REQUEST_COUNT)] == [200] * REQUEST_COUNT
-            if heavy in (export, extend):  # annotating times out by itself
+            if heavy not in (annotate, annotate_on_page):  # which time out by themselves
                 assert not all(map(is_done, futures))
         assert {future.result().status for future in futures} <= {200, 503}
 
 
 def test_a_heavy_request_waits_its_turn_and_is_refused_where_that_takes_too_long(new_url: DatabaseUrlFactory) -> None:
     url = new_url("postgres")
-    with Server(url, **SLOW_SETTINGS, LEXARIUM_HEAVY_SECONDS="1") as server, ThreadPoolExecutor(3) as threads:
+    settings = {**SLOW_SETTINGS, "LEXARIUM_HEAVY_SECONDS": "1", "LEXARIUM_CACHE_MB": "0"}
+    with Server(url, **settings) as server, ThreadPoolExecutor(3) as threads:
         add_record(server)
         assert export(server).status == 200
         with lock_change_log(url):
@@ -93,3 +105,23 @@ def test_a_heavy_request_waits_its_turn_and_is_refused_where_that_takes_too_long
                 assert future.result().headers["retry-after"] == "1"
                 assert "wait" in future.result().json["detail"]
         assert sorted(future.result().status for future in futures) == [200, 503, 503]
+
+
+def test_one_client_has_only_so_much_text_annotated_at_once(new_url: DatabaseUrlFactory) -> None:
+    with Server(new_url("sqlite"), LEXARIUM_ANNOTATE_MB="10") as server:
+        connection = server.connect()
+        connection.putrequest("POST", "/api/v1/annotate")
+        connection.putheader("Content-Type", "text/plain")
+        connection.putheader("Content-Length", str(10 << 20))
+        connection.endheaders(b"a text that has only begun")
+        for send in (annotate, annotate_on_page):
+            wait_until(lambda send=send: send(server).status == 429)
+            response = send(server)
+            assert "10 MiB" in response.body.decode()
+            assert response.headers["retry-after"] == "1"
+        assert server.get("/api/v1/releases").status == 200
+        connection.close()
+        wait_until(lambda: annotate(server).status == 200)
+        text_of_ten = b"memory " * ((10 << 20) // 7)
+        for _ in range(2):  # the first no longer counts
+            assert server.request("POST", "/api/v1/annotate", {"Content-Type": "text/plain"}, text_of_ten).status == 200

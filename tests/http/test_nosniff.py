@@ -13,8 +13,8 @@ POST = b"POST /api/v1/annotate HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r
 
 
 @pytest.fixture(scope="module")
-def server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url("sqlite"), "--sample", LEXARIUM_BODY_SECONDS="1") as running_server:
+def server(sample_url: DatabaseUrlFactory) -> Iterator[Server]:
+    with Server(sample_url("sqlite"), LEXARIUM_BODY_SECONDS="1") as running_server:
         yield running_server
 
 

@@ -92,5 +92,5 @@ def try_sign_ins(server: Server, *forwarded: str) -> list[int]:
 
 
 def test_what_is_no_address_is_refused_by_name() -> None:
-    with pytest.raises(SettingError, match=r"trusted_proxies .*must name addresses or networks: .*nginx"):
+    with pytest.raises(SettingError, match=r"trusted_proxies .*must list addresses or networks: .*nginx"):
         Settings.from_environment({"LEXARIUM_TRUSTED_PROXIES": "10.0.0.0/8, nginx"})

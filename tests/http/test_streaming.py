@@ -4,7 +4,6 @@ import gzip
 import json
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import zstandard
@@ -118,8 +117,8 @@ def test_slow_readers_do_not_stop_others(large_catalogue: LargeCatalogue) -> Non
         connection.close()
 
 
-def test_a_worker_without_a_cache_still_answers(tmp_path: Path) -> None:
-    with Server(f"sqlite:///{tmp_path}/x.db", "--sample", LEXARIUM_CACHE_MB="0") as server:
+def test_a_worker_without_a_cache_still_answers(sample_url: DatabaseUrlFactory) -> None:
+    with Server(sample_url("sqlite"), LEXARIUM_CACHE_MB="0") as server:
         records = server.get("/api/v-alpha/task").json
         assert server.get(f"/api/v-alpha/task?id={records[0]['id']}").json["type"] == "task"
         assert server.get("/api/v-alpha/task?id=none").status == 404

@@ -142,7 +142,7 @@ def test_a_form_with_too_large_a_file_is_answered_with_a_page(
         browser.sign_in(server, "curator", "/import")
         browser.find("input[type=file]").send_keys(str(large_file[0]))
         browser.find("main form").submit()
-        browser.wait(lambda: "at most 1048576 bytes" in browser.text)
+        browser.wait(lambda: "exceeds 1048576 bytes" in browser.text)
         browser.console_errors()
 
 

@@ -1,11 +1,13 @@
 """Pages in a real browser, with mouse and keyboard."""
 
 import pytest
+from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from tests.support.browser import MAX_SHIFT, NARROW, WIDE, Browser
 from tests.support.curated_sample import RETIRED_NAME, WORKING_MEMORY
+from tests.support.server import Server
 
 PAGES = {
     "home": "/",
@@ -13,6 +15,9 @@ PAGES = {
     "concepts": "/browse/concept",
     "class": "/browse/concept?class=ctp_memory",
     "tree": "/browse/concept/tree",
+    "expanded": "/browse/concept/tree?expand=1",
+    "filtered": "/browse/concept/tree?q=memory",
+    "vocabulary": "/vocabularies/main",
     "below": f"/browse/concept/tree?at={WORKING_MEMORY}",
     "term": f"/id/{WORKING_MEMORY}",
     "disorder": "/id/dso_17093703",
@@ -114,7 +119,7 @@ def test_a_collection_is_narrowed_by_class_and_letter(browser: Browser) -> None:
     browser.tab_to(".filters button")
     browser.type(Keys.ENTER)
     browser.wait(lambda: "in Emotion" in browser.text)
-    browser.find(".letters a:nth-child(19)").click()
+    browser.driver.find_element(By.XPATH, "//*[@class='letters']/a[.='S']").click()
     browser.wait(lambda: "from=s" in browser.path)
     assert "class=" in browser.path
     assert all(row.text.casefold() >= "s" for row in browser.find_all(".rows .name a"))
@@ -123,7 +128,7 @@ def test_a_collection_is_narrowed_by_class_and_letter(browser: Browser) -> None:
 @pytest.mark.full
 def test_the_tree_opens_level_by_level_in_place_by_keyboard(browser: Browser) -> None:
     browser.open("/browse/concept/tree")
-    while browser.tab_to(".tree summary").get_attribute("textContent") != "Below memory":
+    while browser.tab_to(".tree summary").get_attribute("textContent") != "Children of memory":
         browser.type(Keys.TAB)
     browser.type(Keys.ENTER)
     browser.wait(lambda: "working memory" in browser.text)
@@ -132,6 +137,45 @@ def test_the_tree_opens_level_by_level_in_place_by_keyboard(browser: Browser) ->
     assert browser.driver.switch_to.active_element.get_attribute("href")
     assert browser.accessibility_violations() == []
     browser.take_screenshot("tree-open-light")
+
+
+@pytest.mark.full
+def test_a_pane_describes_what_is_selected_in_a_tree(browser: Browser) -> None:
+    browser.open("/browse/concept/tree?q=working+memory")
+    link = browser.find(f".tree a[href='/id/{WORKING_MEMORY}']")
+    link.click()
+    assert browser.find(".pane h2").text == "working memory"
+    assert browser.path.startswith("/browse"), "the tree stays"
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot("pane-light")
+    link.click()
+    browser.wait(lambda: browser.path == f"/id/{WORKING_MEMORY}")
+
+
+@pytest.mark.full
+def test_bundled_fonts_are_used(browser: Browser) -> None:
+    browser.open("/")
+    loaded = "return [...document.fonts].filter(font => font.status === 'loaded').map(font => font.family)"
+    browser.wait(lambda: len(browser.driver.execute_script(loaded)) >= 2, "fonts")
+    assert {name.strip('"') for name in browser.driver.execute_script(loaded)} == {"Source Sans 3", "Source Serif 4"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_the_same_text_and_links_without_scripts(browser: Browser, name: str) -> None:
+    read = "return [document.querySelector('main').textContent, document.querySelectorAll('main a').length]"
+    browser.open(PAGES[name])
+    scripted = browser.driver.execute_script(read)
+    with browser.without_scripts():
+        browser.open(PAGES[name])
+        html = browser.driver.page_source
+        browser.console_errors()  # That of a page with an error status is expected.
+    browser.open("/guide")
+    parse = "const page = new DOMParser().parseFromString(arguments[0], 'text/html');" + read.replace(
+        "document.", "page."
+    )
+    text, links = browser.driver.execute_script(parse, html)
+    assert ("".join(text.split()), links) == ("".join(scripted[0].split()), scripted[1])
 
 
 @pytest.mark.full
@@ -147,7 +191,7 @@ def test_a_retired_term_names_its_successor(browser: Browser) -> None:
     browser.open("/browse/concept?state=retired")
     browser.find(".rows .name a").click()
     browser.wait(lambda: browser.path.startswith("/id/"))
-    assert "In its place: working memory" in browser.text
+    assert "Replaced by: working memory" in browser.text
     assert browser.accessibility_violations() == []
     browser.take_screenshot("retired-light")
     browser.resize(*NARROW)
@@ -188,7 +232,7 @@ def test_everything_works_without_scripts(browser: Browser) -> None:
         browser.find(".tree summary").click()
         browser.find(".tree details[open] a").click()
         browser.wait(lambda: "?at=" in browser.path)
-        assert "› concepts › the whole tree" in browser.text
+        assert "› concepts › Full hierarchy" in browser.text
         browser.open("/annotate")
         browser.find("#text").send_keys(TEXT)
         browser.find("form[method=post] button").click()
@@ -201,6 +245,31 @@ def test_the_reference_is_filtered_and_opens_what_a_link_names(browser: Browser)
     browser.find("#annotate[open]")
     browser.find("#filter").send_keys("suggest")
     browser.wait(lambda: len([element for element in browser.find_all(".operation") if element.is_displayed()]) == 1)
+    browser.open("/docs#search")  # The same page, which stays filtered.
+    browser.wait(browser.find("#search").is_displayed)
+    assert browser.find("#filter").get_attribute("value") == ""
+
+
+@pytest.mark.full
+def test_a_request_is_sent_from_the_reference(browser: Browser, curated_server: Server) -> None:
+    browser.open("/docs#search")
+    field = browser.find("#search .try input")
+    field.clear()
+    field.send_keys("working memory", Keys.ENTER)
+    browser.wait(lambda: WORKING_MEMORY in browser.find("#search .response").text)
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot("try-light")
+    browser.open("/docs#me")
+    browser.find("#me .try button").click()
+    browser.wait(lambda: browser.find("#me .response").text.startswith("401"))
+    browser.console_errors()
+    browser.find("#token").send_keys(curated_server.create_token("curator"))
+    browser.find("#me .try button").click()
+    browser.wait(lambda: browser.find("#me .response").text.startswith("200"))
+    stored = "return JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+    assert "lex" not in browser.driver.execute_script(stored).lower()
+    browser.driver.refresh()
+    assert browser.find("#token").get_attribute("value") == ""
 
 
 @pytest.mark.full
@@ -212,3 +281,43 @@ def test_pages_can_be_printed(browser: Browser) -> None:
     browser.take_screenshot("term-print")
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     browser.resize(*WIDE)
+
+
+@pytest.mark.full
+def test_the_tree_beside_a_term_stays_open_from_term_to_term(browser: Browser) -> None:
+    browser.open(f"/id/{WORKING_MEMORY}")
+    summary = browser.find(".beside-term details[data-level] > summary")
+    level = summary.find_element("xpath", "..").get_attribute("data-level")
+    summary.click()
+    child = browser.find(f".beside-term details[data-level='{level}'] > ul a")
+    child.click()
+    browser.wait(lambda: browser.path != f"/id/{WORKING_MEMORY}")
+    browser.driver.back()
+    browser.find(f".beside-term details[data-level='{level}'][open] > ul a")
+    assert browser.accessibility_violations() == []
+    assert browser.console_errors() == []
+
+
+@pytest.mark.full
+def test_the_graph_is_expanded_moved_and_zoomed_by_keyboard(browser: Browser) -> None:
+    browser.open(f"/id/{WORKING_MEMORY}")
+    graph = browser.find(".graph.live svg")
+    node_count = len(browser.find_all(".graph .expander"))
+    before = graph.get_dom_attribute("viewBox")
+    browser.driver.execute_script("arguments[0].focus()", graph)
+    browser.type("+")
+    zoomed = graph.get_dom_attribute("viewBox")
+    browser.type(Keys.ARROW_LEFT)
+    assert len({before, zoomed, graph.get_dom_attribute("viewBox")}) == 3
+    browser.type("0")
+    assert graph.get_dom_attribute("viewBox") == before
+    name = browser.tab_to(".graph .expander").get_attribute("data-node")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: len(browser.find_all(".graph .expander")) > node_count, "related records")
+    expanded = browser.driver.switch_to.active_element
+    assert (expanded.get_attribute("data-node"), expanded.get_attribute("aria-expanded")) == (name, "true")
+    assert browser.accessibility_violations() == []
+    browser.take_screenshot("graph-expanded-light")
+    browser.type(Keys.ENTER)
+    browser.wait(lambda: len(browser.find_all(".graph .expander")) == node_count, "the graph as it was")
+    assert browser.console_errors() == []

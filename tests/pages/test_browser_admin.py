@@ -52,9 +52,9 @@ class PopulatedServer:
 
 
 @pytest.fixture(scope="module")
-def populated_server(new_url: DatabaseUrlFactory) -> Iterator[PopulatedServer]:
+def populated_server(sample_url: DatabaseUrlFactory) -> Iterator[PopulatedServer]:
     variables = {"LEXARIUM_WEBHOOKS_PRIVATE": "yes", "LEXARIUM_SIGN_IN_RATE": "1000"}
-    with Server(new_url("sqlite"), "--sample", **variables) as server:
+    with Server(sample_url("sqlite"), **variables) as server:
         yield PopulatedServer(server)
 
 
@@ -139,7 +139,7 @@ def test_a_proposal_is_accepted_by_keyboard_and_undone(browser: Browser, populat
 def test_a_conflict_is_settled_field_by_field(browser: Browser, populated_server: PopulatedServer) -> None:
     browser.open(f"/review/{populated_server.conflict}")
     browser.press("Accept")
-    assert "Choose what it shall be." in browser.text
+    assert "Resolve this conflict." in browser.text
     assert browser.console_errors() == []
     check_appearance(browser, "review-unsettled")
     browser.find("input[name=choice-definition_text][value=theirs]").click()
@@ -152,24 +152,24 @@ def test_files_are_looked_at_and_imported(browser: Browser, populated_server: Po
     file.write_text("id,name,definition_text\ntrm_seen1,seen in a browser,Told.\ntrm_seen2,,\n")
     browser.open("/import")
     browser.find("#files").send_keys(str(file))
-    browser.press("Look at them")
+    browser.press("Preview import")
     browser.find("form[action$=discard]")
     check_appearance(browser, "import-looked")
     browser.press("Import")
     browser.find("a[href^='/changes?since='].button")
-    assert "All of it is in the catalogue." in browser.text
+    assert "Import complete." in browser.text
     check_appearance(browser, "import-done")
     browser.find("a[href^='/changes?since='].button").click()
     browser.wait(lambda: browser.path.startswith("/changes?"))
     check_appearance(browser, "import-changes")
-    browser.press("Undo all of it")
-    assert "Undone" in browser.text
+    browser.press("Undo import")
+    assert "Import undone" in browser.text
     check_appearance(browser, "import-undone")
     invalid_file = tmp_path / "concept.json"
     invalid_file.write_text('[{"id": "trm_seen3",\n "name" "seen"}]')
     browser.open("/import")
     browser.find("#files").send_keys(str(invalid_file))
-    browser.press("Look at them")
+    browser.press("Preview import")
     browser.find("form[action$=discard]")
     assert "Nothing was imported" in browser.text
     check_appearance(browser, "import-refused")
@@ -184,13 +184,13 @@ def test_an_import_that_takes_long_tells_how_far_it_is_and_goes_on_by_itself(
     browser.find("#files").send_keys(str(file))
     writer = Database(populated_server.server.url)
     with writer.write():  # every other writer waits for this
-        browser.press("Look at them")
-        assert "Looking at what they hold" in browser.text
+        browser.press("Preview import")
+        assert "Preparing preview" in browser.text
         check_appearance(browser, "import-busy")
     writer.close()
     browser.find("form[action$=discard]")
-    assert "What would change" in browser.text
-    browser.press("Throw them away")
+    assert "Import preview" in browser.text
+    browser.press("Discard files")
     assert browser.path == "/import"
 
 
@@ -208,15 +208,15 @@ def test_someone_is_added_and_erased(browser: Browser, populated_server: Populat
     assert browser.find("h1").text == "Grace Hopper"
     check_appearance(browser, "person-added")
     browser.find("a[href$=erase]").click()
-    browser.press("Erase this account")
-    assert "The account is erased" in browser.text
+    browser.press("Erase account")
+    assert "Account erased" in browser.text
 
 
 def test_a_token_is_made_and_copied(browser: Browser) -> None:
     browser.open("/account")
     browser.find("#label").send_keys("a notebook")
     browser.find("#old_password").send_keys(PASSWORD)
-    browser.press("Make a token")
+    browser.press("Create token")
     assert re.match(r"lex_\S+$", browser.find("#secret").text)
     button = browser.find("[data-copy='#secret']")
     button.click()
@@ -232,8 +232,8 @@ def test_a_webhook_is_added_tried_and_paused_without_scripts(browser: Browser) -
         browser.press("Add")
         browser.find("main a.button").click()
         browser.wait(lambda: "/admin/webhooks/whk_" in browser.path)
-        browser.press("Try it out")
-        assert "no answer" in browser.text
+        browser.press("Send test")
+        assert "no response" in browser.text
         browser.press("Pause")
         assert "paused since" in browser.text
     check_appearance(browser, "webhook-paused")

@@ -11,6 +11,7 @@ from tests.support.browserless_client import PASSWORD, BrowserlessClient, create
 from tests.support.curated_sample import WORKING_MEMORY
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server
+from tests.support.v1_client import V1Client
 
 pytestmark = pytest.mark.full
 
@@ -18,8 +19,8 @@ TARGET = "attention"
 
 
 @pytest.fixture(scope="module")
-def sample_server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url("sqlite"), "--sample", LEXARIUM_SIGN_IN_RATE="1000") as server:
+def sample_server(sample_url: DatabaseUrlFactory) -> Iterator[Server]:
+    with Server(sample_url("sqlite"), LEXARIUM_SIGN_IN_RATE="1000") as server:
         yield server
 
 
@@ -61,7 +62,9 @@ def test_a_term_is_added_by_keyboard_alone(browser: Browser, sample_server: Serv
     browser.type(Keys.ENTER)
     browser.wait(lambda: browser.path == "/propose/concept")
     browser.tab_to("#name")
-    browser.type("mental time travel", Keys.TAB, "chronesthesia", Keys.TAB, "Living through another time.")
+    browser.type("mental time travel", Keys.TAB, "chronesthesia")
+    browser.tab_to("#definition_text")
+    browser.type("Living through another time.")
     browser.wait(lambda: "Living through another time." in browser.find("[data-preview]").text)
     Select(browser.tab_to("#id_concept_class")).select_by_visible_text("Learning and memory")
     browser.tab_to("form.draft button[type=submit]")
@@ -74,28 +77,49 @@ def test_a_term_is_added_by_keyboard_alone(browser: Browser, sample_server: Serv
 def test_a_name_that_is_taken_is_told_while_it_is_typed(browser: Browser, sample_server: Server) -> None:
     browser.sign_in(sample_server, "contributor", "/propose/concept")
     browser.find("#name").send_keys("wroking memory")
-    browser.wait(lambda: "nearly the same name" in browser.find("[data-preview] [role=status]").text)
+    browser.wait(lambda: "a similar name" in browser.find("[data-preview] [role=status]").text)
     assert browser.find_all(f"[data-preview] a[href='/id/{WORKING_MEMORY}']")
     browser.find("#definition_text").send_keys("One.\n\nTwo.")
     browser.wait(lambda: len(browser.find_all("[data-preview] .definition p")) == 2)
     browser.check_appearance("draft")
     browser.press("Propose")
+    browser.press("Propose anyway")
     browser.wait(lambda: browser.path.startswith("/proposals?did="))
     browser.check_appearance("proposals")
     browser.press("Withdraw")
-    browser.wait(lambda: "Withdrawn" in browser.text)
+    browser.wait(lambda: "Proposal withdrawn" in browser.text)
 
 
 def test_mistakes_are_told_beside_their_fields_and_on_top(browser: Browser, sample_server: Server) -> None:
     browser.sign_in(sample_server, "curator", "/propose/disorder")
     browser.find("#flag_for_curator").send_keys("soon")
-    browser.find("#aliases").send_keys("one | not a tag")
+    browser.find("#aliases input").send_keys("one")
+    browser.find("#aliases input.short").clear()
+    browser.find("#aliases input.short").send_keys("not a tag")
     browser.press("Publish")
     browser.find("#name-wrong")
     assert browser.driver.switch_to.active_element.get_attribute("role") == "alert"
     browser.check_appearance("mistakes")
     browser.find("[role=alert] a[href='#aliases']").click()
-    browser.wait(lambda: browser.find("#aliases").get_attribute("value") == "one | not a tag")
+    browser.wait(lambda: browser.find("#aliases input.short").get_attribute("value") == "not a tag")
+
+
+def test_aliases_are_rows(browser: Browser, sample_server: Server) -> None:
+    curator = V1Client(sample_server, "curator")
+    aliases = [{"text": "a|b"}, {"text": "ein Zweig", "lang": "de", "scope": "narrow"}]
+    record = curator.create(name="a term in rows", aliases=aliases)
+    browser.sign_in(sample_server, "curator", f"/edit/{record['id']}")
+    browser.find("#aliases .pair:last-child input").send_keys("fresh")
+    Select(browser.find("#aliases .pair:nth-child(2) select")).select_by_value("broad")
+    browser.check_appearance("alias-rows")
+    browser.find("#record-form").submit()
+    browser.wait(lambda: browser.path.startswith("/id/"))
+    saved = curator.send("GET", f"concept/{record['id']}").json["aliases"]
+    assert {(item["text"], item["lang"], item["scope"]) for item in saved} == {
+        ("a|b", "en", "exact"),
+        ("fresh", "en", "broad"),
+        ("ein Zweig", "de", "narrow"),
+    }
 
 
 def test_two_people_edit_the_same_term(browser: Browser, sample_server: Server) -> None:
@@ -108,7 +132,7 @@ def test_two_people_edit_the_same_term(browser: Browser, sample_server: Server) 
     box.clear()
     box.send_keys("What I wrote.")
     browser.press("Publish")
-    browser.wait(lambda: "while you were writing" in browser.text)
+    browser.wait(lambda: "while you were editing" in browser.text)
     assert "What others wrote." in browser.text
     assert browser.find("#definition_text").get_attribute("value") == "What I wrote."
     browser.check_appearance("conflict")
@@ -118,7 +142,7 @@ def test_two_people_edit_the_same_term(browser: Browser, sample_server: Server) 
     assert name in browser.find(".account").text
     browser.check_appearance("saved")
     browser.press("Undo")
-    browser.wait(lambda: "Set back to what it was." in browser.text)
+    browser.wait(lambda: "Reverted." in browser.text)
     assert "What others wrote." in browser.text
 
 
@@ -155,7 +179,7 @@ def test_a_circle_is_told_beside_the_search_field(browser: Browser, sample_serve
     browser.find("#target-list [role=option]").click()
     browser.find("#target-choices input:checked")
     browser.find("button[value=add]").click()
-    assert "would close a circle" in browser.find("#target-wrong").text.lower()
+    assert "would create a cycle" in browser.find("#target-wrong").text.lower()
     browser.check_appearance("circle")
 
 
@@ -170,11 +194,11 @@ def test_a_term_is_retired_and_brought_back(browser: Browser, sample_server: Ser
     browser.find("#replaced_by-list [role=option]").click()
     browser.find("#replaced_by-choices input:checked")
     browser.check_appearance("retire")
-    browser.press("Retire it")
-    browser.wait(lambda: "In its place" in browser.text)
+    browser.press("Retire")
+    browser.wait(lambda: "Replaced by" in browser.text)
     browser.check_appearance("retired-notice")
     browser.press("Undo")
-    browser.wait(lambda: "Set back to what it was." in browser.text)
+    browser.wait(lambda: "Reverted." in browser.text)
 
 
 def test_a_term_is_merged_and_parted_again(browser: Browser, sample_server: Server) -> None:
@@ -189,13 +213,13 @@ def test_a_term_is_merged_and_parted_again(browser: Browser, sample_server: Serv
     browser.wait(lambda: "?into=" in browser.path)
     assert "twin" in browser.text
     browser.check_appearance("merge-preview")
-    browser.press("Merge them")
-    browser.wait(lambda: "is merged into this." in browser.text)
+    browser.press("Merge")
+    browser.wait(lambda: "was merged into this record." in browser.text)
     browser.check_appearance("merged")
     browser.press("Undo")
     browser.wait(lambda: browser.path.startswith(f"/id/{record_id}"))
     browser.open(f"/id/{record_id}/history")
-    assert browser.find(".versions form button").text == "Revert to this"
+    assert browser.find(".versions form button").text == "Revert to this version"
     browser.check_appearance("revertible")
 
 
@@ -207,7 +231,7 @@ def test_everything_is_done_without_scripts(browser: Browser, sample_server: Ser
         browser.sign_in(sample_server, "curator", "/propose/concept")
         browser.find("#name").send_keys("working memry")
         browser.press("Preview")
-        assert "nearly the same name" in browser.find("[data-preview]").text
+        assert "a similar name" in browser.find("[data-preview]").text
         browser.open(f"/edit/{record_id}/relations")
         browser.find("#target").send_keys("working memory", Keys.ENTER)
         browser.find(f"input[value='{WORKING_MEMORY}']").click()

@@ -8,7 +8,8 @@ import pytest
 from lexarium.domain.account import Role
 from lexarium.domain.errors import InvalidInput
 from lexarium.services.access.accounts import add_account
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.file_import import run_import
+from lexarium.services.transfer.import_request import ImportRequest
 from lexarium.store.database import Database
 from tests.support.browserless_client import BrowserlessClient, strip_tags
 from tests.support.server import Server, run_cli
@@ -90,7 +91,7 @@ SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
         ("concept.json", json.dumps([{"id": "trm_1", "name": "a\u202eb"}]), "name of trm_1 "),
         ("concept.json", json.dumps([{"id": "trm_1", "name": "fine", "alias": "c; a&#x202E;b"}]), "alias of trm_1 "),
         ("concept.csv", "name,alias\na\u202eb,\n", "name of 'a\\u202eb' "),
-        ("concept.ttl", SKOS, "aliases of http://example.org/1 "),
+        ("concept.ttl", SKOS, "http://example.org/1"),
     ],
 )
 def test_an_import_keeps_them_and_names_the_record(
@@ -98,7 +99,7 @@ def test_an_import_keeps_them_and_names_the_record(
 ) -> None:
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
-    report = import_files(database, [path])
+    report = run_import(database, ImportRequest([path], "main"))
     assert report.created == {"concept": 1}
     warnings = [note for note in report.warnings.items if "U+202E" in note.detail]
     assert [note.detail.startswith(warning) for note in warnings] == [True]

@@ -78,7 +78,7 @@ def test_the_queue_is_filtered_and_read_to_its_end(curator: BrowserlessClient) -
             following = re.search(r'rel="next" href="([^"]+)"', body)
             path = unescape(following.group(1)) if following else ""
         assert listed == expected
-    assert "There are none like this." in curator.open(f"/review?collection=disorder&author={author}")
+    assert "No matching proposals." in curator.open(f"/review?collection=disorder&author={author}")
     curator.open("/review?author=%00&from=x&order=nonsense&decided=%00")
 
 
@@ -97,7 +97,7 @@ def test_a_new_record_is_accepted_and_the_next_follows_with_the_way_back(curator
     assert "Undone" in curator.body
     assert server.get(f"/api/v1/contrast/{accepted['record']}").status == 410
     assert ">Undo<" not in curator.body
-    assert "has been changed since" in curator.send(f"/review/{first}/undo", {}, 422)
+    assert "was changed since" in curator.send(f"/review/{first}/undo", {}, 422)
 
 
 def test_an_edit_is_shown_word_by_word_edited_in_place_and_undone(curator: BrowserlessClient) -> None:
@@ -130,9 +130,9 @@ def test_what_a_list_holds_already_stands_on_both_sides(curator: BrowserlessClie
     change = {"aliases": new_aliases, "sources": ["A book", "A paper"], "relations": {"PARTOF": [parent]}}
     proposal = create_proposal(server, "PATCH", f"concept/{term}", change)
     page_text = extract_text(curator.open(f"/review/{proposal}"))
-    assert "There now kept name old name Proposed kept name new name" in page_text
-    assert "There now A book Proposed A book A paper" in page_text
-    assert "There now kind of a parent Proposed kind of a parent part of a parent" in page_text
+    assert "Current kept name old name Proposed kept name new name" in page_text
+    assert "Current A book Proposed A book A paper" in page_text
+    assert "Current kind of a parent Proposed kind of a parent part of a parent" in page_text
     curator.press("Accept")
     assert "kept name" not in extract_text(curator.open(f"/id/{term}/history")), "a history has only what came and went"
 
@@ -209,10 +209,10 @@ def test_where_the_record_has_moved_each_field_is_settled_by_a_choice(
     )
     server.send_write(server.create_token("curator"), "PATCH", f"concept/{term}", {"definition_text": "It is theirs."})
     body = curator.open(f"/review/{proposal}")
-    assert "Others have changed the same since" in body
+    assert "Conflicting changes" in body
     assert "<del>was</del><ins>is theirs</ins>" in body
     curator.press("Accept", {"definition_text": "It is mine."}, 422)
-    assert "Choose what it shall be." in curator.body
+    assert "Resolve this conflict." in curator.body
     assert "It is mine." in curator.body
     curator.press("Accept", {"choice-definition_text": choice})
     assert get_concept(server, term)["definition_text"] == expected
@@ -226,7 +226,7 @@ def test_what_changes_while_a_curator_looks_is_told_before_anything_is_written(c
     curator.open(f"/review/{proposal}")
     server.send_write(server.create_token("curator"), "PATCH", f"concept/{term}", {"name": "moving on"})
     curator.press("Accept", status=422)
-    assert "is at version 2 now" in curator.body
+    assert "is at version 2" in curator.body
     assert get_concept(server, term)["definition_text"] == "one"
     curator.press("Accept")
     assert get_concept(server, term)["definition_text"] == "two"
@@ -240,7 +240,7 @@ def test_a_retirement_is_accepted_with_another_successor_and_undone(curator: Bro
     curator.open(f"/review/{proposal}")
     assert "to be retired" in extract_text(curator.body)
     curator.press("Accept", {"replaced_by": "trm_nowhere"}, 422)
-    assert "Names no other published record." in curator.body
+    assert "Must be another published record." in curator.body
     curator.press("Accept", {"replaced_by": successor})
     assert server.get(f"/api/v1/concept/{term}").json["replaced_by"] == successor
     curator.press("Undo")
@@ -253,7 +253,7 @@ def test_a_proposal_of_what_is_gone_can_only_be_rejected(curator: BrowserlessCli
     proposal = create_proposal(server, "PATCH", f"concept/{term}", {"name": "too late"})
     server.send_write(server.create_token("curator"), "DELETE", f"concept/{term}")
     body = curator.open(f"/review/{proposal}")
-    assert "The record is retired by now." in extract_text(body)
+    assert "The record is retired now." in extract_text(body)
     assert ">Accept<" not in body
     curator.press("Reject", {"reason": "It is retired."})
     assert get_proposal(server, proposal)["reason"] == "It is retired."
@@ -270,7 +270,7 @@ def test_rejecting_needs_a_reason_which_its_author_reads(curator: BrowserlessCli
     assert HOSTILE not in curator.open(f"/review/{proposal}")
     assert f"Because {HOSTILE}" in unescape(curator.body)
     curator.send(f"/review/{proposal}/accept", {}, 422)
-    assert "is rejected already" in curator.body
+    assert "is already rejected" in curator.body
 
 
 def test_similar_names_are_shown(curator: BrowserlessClient) -> None:
@@ -278,7 +278,7 @@ def test_similar_names_are_shown(curator: BrowserlessClient) -> None:
     similar = create_concept(server, name="cognitive dissonance")
     proposal = create_proposal(server, "POST", "concept", {"name": "Cognitive-Dissonance"})
     body = curator.open(f"/review/{proposal}")
-    assert "Called much like it" in body
+    assert "Similar names" in body
     assert f'href="/id/{similar}"' in body
 
 

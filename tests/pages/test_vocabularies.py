@@ -6,10 +6,16 @@ from urllib.parse import quote
 
 import pytest
 
+from lexarium.domain.change import Action
 from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.domain.record import build_record
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.statement import Reference, Statement
 from lexarium.domain.vocabulary import register_vocabularies
 from lexarium.services.access.accounts import get_account_by_name
 from lexarium.services.vocabularies import head_records
+from lexarium.store import change_log
+from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database
 from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, extract_text
 from tests.support.databases import DatabaseUrlFactory
@@ -53,8 +59,8 @@ def create_vocabulary(server: Server, slug: str, **values: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(new_url("sqlite"), "--sample", LEXARIUM_SIGN_IN_RATE="1000") as running:
+def server(sample_url: DatabaseUrlFactory) -> Iterator[Server]:
+    with Server(sample_url("sqlite"), LEXARIUM_SIGN_IN_RATE="1000") as running:
         names = {"uat": "skos", "doid": "obo", "hidden": "skos"}
         for slug, schema in names.items():
             values: dict[str, Any] = {"title": f"Title of {slug}", "schema": schema, "minting": f"{slug}:{{n}}"}
@@ -131,7 +137,7 @@ def test_an_id_with_special_characters_works_on_every_page(curator: BrowserlessC
     other_id = add(curator, "uat", "concept", "survivor")
     assert add(curator, "uat", "concept", "odd one", id=ODD_ID) == ODD_ID.replace("&", "&amp;")
     assert curator.path.startswith("/id/")
-    for label in ("Edit", "Relate", "Merge", "Retire"):
+    for label in ("Edit", "Edit relations", "Merge", "Retire"):
         link = curator.open(f"/id/{quote(ODD_ID, safe='')}?vocabulary=uat").partition(f">{label}</a>")[0]
         path = link.rpartition('href="')[2].rpartition('"')[0].replace("&amp;", "&")
         assert "odd one" in extract_text(curator.open(path)), label
@@ -146,8 +152,8 @@ def test_an_id_with_special_characters_works_on_every_page(curator: BrowserlessC
     assert "survivor" in extract_text(curator.body)
     curator.press("Remove")
     curator.open(f"/merge?id={quote(ODD_ID)}&vocabulary=uat&into={quote(other_id)}")
-    curator.press("Merge them")
-    assert "is merged into this" in extract_text(curator.body)
+    curator.press("Merge")
+    assert "was merged into this record" in extract_text(curator.body)
     curator.press("Undo")
     assert "odd one" in extract_text(curator.open(f"/history?id={quote(ODD_ID)}&vocabulary=uat"))
     assert "\x1f" not in curator.body
@@ -193,6 +199,67 @@ def test_a_mapping_to_a_record_of_another_vocabulary_shows_its_name(
     assert "Title of doid" in extract_text(body)
 
 
+def test_a_record_whose_id_ends_like_a_history_wins_over_the_history(
+    curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    add(curator, "uat", "concept", "a book", id="book")
+    assert "Version 1" in extract_text(visitor.open("/id/book/history?vocabulary=uat"))
+    add(curator, "uat", "concept", "the history of a book", id="book/history")
+    assert '<h1 lang="en">the history of a book</h1>' in visitor.open("/id/book/history?vocabulary=uat")
+    data = visitor.server.get("/id/book/history?vocabulary=uat", Accept="application/json").json
+    assert data["id"] == "book/history"
+    assert "Version 1" in extract_text(visitor.open("/history?id=book&vocabulary=uat"))
+
+
+def test_the_history_of_an_id_of_several_vocabularies_is_chosen(
+    curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    for slug in ("uat", "doid"):
+        add(curator, slug, "concept" if slug == "uat" else "term", f"both in {slug}", id="both:1")
+    body = visitor.open("/id/both%3A1/history", 300)
+    assert "both in uat" in body
+    path = "/history?id=both%3A1&amp;vocabulary=doid"
+    assert f'href="{path}"' in body
+    assert "both in doid" in extract_text(visitor.open(path.replace("&amp;", "&")))
+
+
+def test_pages_that_depend_on_the_language_of_the_browser_say_so(
+    curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    record_id = quote(add(curator, "uat", "concept", "comet"), safe="")
+    for path in ("/browse/concept?vocabulary=uat", "/search?q=comet", f"/id/{record_id}?vocabulary=uat"):
+        visitor.open(path)
+        assert "Accept-Language" in visitor.response.headers["vary"], path
+        assert "Accept-Encoding" in visitor.response.headers["vary"], path
+    visitor.open("/vocabularies")
+    assert visitor.response.headers["vary"] == "Accept-Encoding"
+
+
+def test_relations_are_labelled_by_the_record_that_defines_them(
+    server: Server, curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    add(curator, "doid", "typedef", "grows out of", id="RO:0002202")
+    bud = add(curator, "doid", "term", "bud", id="doid:bud")
+    database = Database(server.url)
+    with database.write() as transaction:
+        collection = COLLECTIONS["doid/term"]
+        targets = {"RO:0002202": bud, "BFO:0000050": bud, "x:1": bud}
+        statements = [Statement(predicate, Reference(target)) for predicate, target in targets.items()]
+        record = build_record(collection, {"id": "doid:leaf", "name": "leaf"}).add_statements(statements)
+        change_log.save_records(transaction, [RecordWrite(record, 1, Action.CREATE)], actor=SYSTEM_USER_ID, at=1)
+        change_log.update_relations(transaction, record.relations, set())
+    database.close()
+    text = extract_text(visitor.open("/id/doid%3Aleaf"))
+    for label in ("grows out of", "part of", "x:1"):
+        assert label in text.lower()
+    text = extract_text(visitor.open("/id/doid%3Abud")).lower()
+    for label in ("develops into", "has part", "x:1 of"):
+        assert label in text
+    items = server.get("/api/v1/vocabularies/doid/records/doid:leaf/relations").json["items"]
+    labels = {item["relation"]: item["label"] for item in items}
+    assert labels == {"RO:0002202": "grows out of", "BFO:0000050": "part of", "x:1": "x:1"}
+
+
 def test_a_private_vocabulary_shows_nowhere_to_who_may_not_read_it(
     server: Server, curator: BrowserlessClient, visitor: BrowserlessClient
 ) -> None:
@@ -232,7 +299,7 @@ def test_a_role_in_one_vocabulary_allows_to_write_there_only(server: Server, adm
     account = get_account_by_name(database, name)
     database.close()
     admin.open(f"/admin/people/{account.id}")
-    admin.press("Give this role", {"vocabulary": "hidden", "role": "curator"})
+    admin.press("Add role", {"vocabulary": "hidden", "role": "curator"})
     assert "curator" in extract_text(admin.body)
     member.send("/sign-in", {"name": name, "password": PASSWORD, "next": "/"})
     add(member, "hidden", "concept", "by a member")
@@ -248,18 +315,18 @@ def test_an_administrator_creates_changes_removes_and_restores_a_vocabulary(
     fields = {"slug": "soils", "title": "Soils", "languages": "en", "schema": "skos"}
     admin.press("Create", {**fields, "slug": "Not one"}, 422)
     admin.press("Create", fields)
-    assert "The vocabulary is created." in admin.body
+    assert "Vocabulary created." in admin.body
     admin.press("Save", {"title": "All soils", "prefixes": "no prefix"}, 422)
-    assert "Should have a line like" in admin.body
+    assert "Must have lines such as" in admin.body
     admin.press("Save", {"title": "All soils", "prefixes": "soil=https://example.org/soil/"})
     assert "All soils" in visitor.open("/vocabularies")
     admin.open("/admin/vocabularies/soils/remove")
-    admin.press("Remove this vocabulary")
+    admin.press("Remove vocabulary")
     assert "can be restored" in admin.body
     assert "All soils" not in visitor.open("/vocabularies")
     visitor.open("/vocabularies/soils", 404)
     admin.open("/admin/vocabularies/soils")
-    admin.press("Restore it")
+    admin.press("Restore")
     assert "All soils" in visitor.open("/vocabularies")
 
 
@@ -284,3 +351,31 @@ def test_ids_that_several_vocabularies_have_are_a_choice(
         add(curator, slug, "concept", f"shared of {slug}", id="shared:1")
     assert "shared of hidden" in extract_text(curator.open("/id/shared%3A1", 300))
     assert "shared of uat" in extract_text(visitor.open("/id/shared%3A1"))
+
+
+def test_an_id_that_the_main_vocabulary_shares_is_a_choice_unless_one_defines_its_prefix(
+    curator: BrowserlessClient, visitor: BrowserlessClient
+) -> None:
+    main_id = add(curator, "main", "concept", "remembering in main")
+    add(curator, "uat", "concept", "remembering in uat", id=main_id)
+    body = visitor.open(f"/id/{main_id}", 300)
+    for slug in ("main", "uat"):
+        path = f"/id/{main_id}?vocabulary={slug}"
+        assert f'href="{path}"' in body
+        shown = visitor.open(path)
+        assert f"remembering in {slug}" in extract_text(shown)
+        turtle = f"{path}&format=turtle"
+        assert f'href="{turtle.replace("&", "&amp;")}"' in shown
+        assert visitor.server.get(turtle).status == 200
+    # The vocabulary that defines the prefix comes first.
+    for slug, collection in (("uat", "concept"), ("doid", "term")):
+        add(curator, slug, collection, f"defined in {slug}", id="doid:77")
+    assert "defined in doid" in extract_text(visitor.open("/id/doid%3A77"))
+
+
+def test_who_may_read_no_vocabulary_is_offered_to_sign_in(new_url: DatabaseUrlFactory) -> None:
+    with Server(new_url("sqlite")) as server:
+        server.send_write(server.create_token("admin"), "PATCH", "vocabularies/main", {"private": True})
+        for path in ("/", "/browse", "/vocabularies", "/statistics", "/changes", "/search?q=a"):
+            assert server.get(path).status == 200, path
+        assert "There are no vocabularies that you may read." in extract_text(server.get("/browse").body.decode())

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.support.requirements import skip_or_fail
 
-PAGE = (Path(__file__).parents[2] / "docs" / "watching.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "operations" / "monitor.md").read_text()
 RULES = next(block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if block.startswith("groups:"))
 SUMMARIES = dict(re.findall(r'- alert: (\w+)\n.*?summary: "(.*?)"', RULES, re.DOTALL))
 NODE = 'instance="a",job="lexarium"'

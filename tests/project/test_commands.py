@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server, SpawnedServer, build_environment, run_cli
 from tests.support.terminal import run_in_terminal
 
@@ -252,7 +253,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     before = path.read_bytes()
     result = run_cli("migrate", "--database", f"sqlite:///{path}")
     assert result.returncode == 1
-    assert "not one of Lexarium's" in result.stderr
+    assert "is not a Lexarium database" in result.stderr
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -322,10 +323,10 @@ def test_check_finds_what_was_changed_behind_its_back(
 ) -> None:
     run_cli("import", *sample_paths, "--database", database_url)
     breaks = {
-        "UPDATE record SET name = 'other' WHERE rowid = 1": "not rendered",
+        "UPDATE record SET name = 'other' WHERE rowid = 1": "has wrong rendered JSON",
         "UPDATE record SET version = 9 WHERE rowid = 2": "version 9 of",
         "DELETE FROM record WHERE rowid = 3": "in the log but not",
-        "DELETE FROM relation WHERE relation = 'ISA'": "not what the log says",
+        "DELETE FROM relation WHERE relation = 'ISA'": "differs from the change log",
         "DELETE FROM change WHERE seq = 4": "is not in the log",
         "UPDATE catalogue SET revision = 5": "revision 5",
         "UPDATE record SET body = x'7b' WHERE rowid = 7": "cannot be read",
@@ -370,8 +371,8 @@ def test_logs_are_one_json_object_a_line(database_url: str) -> None:
     assert all({"at", "level", "message"} <= set(line) for line in lines)
 
 
-def test_the_home_page_tells_what_the_catalogue_holds(database_url: str) -> None:
-    with Server(database_url, "--sample", LEXARIUM_TITLE="<b>Ours</b>") as server:
+def test_the_home_page_tells_what_the_catalogue_holds(sample_url: DatabaseUrlFactory) -> None:
+    with Server(sample_url("sqlite"), LEXARIUM_TITLE="<b>Ours</b>") as server:
         page = server.get("/")
         assert page.status == 200
         assert "default-src 'none'" in page.headers["content-security-policy"]
@@ -388,7 +389,7 @@ def test_a_variable_that_is_no_setting_is_refused_and_the_nearest_named(database
     result = run_cli(command, "--database", database_url, LEXARIUM_REED="token", LEXARIUM_XYZZY="1")
     assert result.returncode == 1
     text = " ".join(result.stderr.split())
-    assert "LEXARIUM_REED is no setting; did you mean LEXARIUM_READ? LEXARIUM_XYZZY is no setting." in text
+    assert "Unknown setting LEXARIUM_REED; did you mean LEXARIUM_READ? Unknown setting LEXARIUM_XYZZY." in text
 
 
 def test_a_value_that_a_setting_cannot_have_is_refused_with_its_variable(database_url: str) -> None:
@@ -412,10 +413,10 @@ def test_a_command_that_ends_leaves_all_in_the_one_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["catalogue.db"]
 
 
-@pytest.mark.parametrize(("read_setting", "readers"), [("open", "everyone"), ("token", "those who have a token")])
-def test_a_server_tells_at_its_start_who_may_read(database_url: str, read_setting: str, readers: str) -> None:
+@pytest.mark.parametrize(("read_setting", "read_access"), [("open", "public"), ("token", "token required")])
+def test_a_server_logs_at_its_start_who_may_read(database_url: str, read_setting: str, read_access: str) -> None:
     with Server(database_url, LEXARIUM_READ=read_setting) as server:
-        assert f" to {readers} (Ctrl-C stops)" in server.log
+        assert f", read access: {read_access} (press Ctrl-C to stop)" in server.log
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

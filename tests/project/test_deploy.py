@@ -41,7 +41,12 @@ def test_the_scripts_can_be_read_by_bash(path: Path) -> None:
 
 def test_the_documented_command_has_the_user_the_folder_and_the_settings_of_the_unit() -> None:
     unit = set((DEPLOY / "lexarium.service").read_text().splitlines())
-    text = (DEPLOY.parent / "docs" / "deploying.md").read_text().partition("systemd-run ")[2].partition("```")[0]
+    text = (
+        (DEPLOY.parent / "docs" / "operations" / "deploy.md")
+        .read_text()
+        .partition("systemd-run ")[2]
+        .partition("```")[0]
+    )
     settings = {f"Environment={assignment}" for assignment in re.findall(r"--setenv=(\S+)", text)}
     assert {*re.findall(r"--property=(\S+)", text), *settings} <= unit
     # The log settings of a server do not matter to a command.

@@ -1,6 +1,7 @@
 """Documentation agrees with the program."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from tests.support.server import Server
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = [README, *(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))]
+REFERENCE = ROOT / "docs" / "reference"
+DOCUMENTS = [README, *(path.read_text() for path in sorted((ROOT / "docs").rglob("*.md")))]
 
 
 @cache
@@ -42,17 +44,19 @@ def list_commands() -> dict[str, set[str]]:
     return options_by_command
 
 
-def test_the_readme_opens_with_the_two_commands_and_a_first_curl() -> None:
-    opening = README[:700]
-    assert opening.index("make run") < opening.index("make test") < opening.index("curl ")
+def test_the_readme_has_a_screenshot_and_short_lines() -> None:
+    screenshot = ROOT / "docs" / "images" / "term.png"
+    assert f"]({screenshot.relative_to(ROOT)})" in README
+    assert screenshot.stat().st_size < 300_000
+    assert max(map(len, README.splitlines())) <= 100
 
 
-def test_every_command_is_in_the_readme_and_nothing_else() -> None:
+def test_every_command_is_in_the_reference_and_nothing_else() -> None:
     documented = set(
         re.findall(
             r"^\| `lexarium ([a-z]+(?: (?:add|apply|check|create|default|list|password|purge|remove|restore|revoke|role"
             r"|set|show|valpha))?)",
-            README,
+            (REFERENCE / "commands.md").read_text(),
             re.MULTILINE,
         )
     )
@@ -62,13 +66,18 @@ def test_every_command_is_in_the_readme_and_nothing_else() -> None:
 def test_every_option_in_the_documents_exists() -> None:
     for document in DOCUMENTS:
         for line in document.splitlines():
-            for spelt, options in list_commands().items():
-                if f"`lexarium {spelt} " in line or f"`lexarium {spelt}`" in line:
-                    assert set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", line)) <= options | {"-alpha"}, line
+            named = [
+                options
+                for spelt, options in list_commands().items()
+                if f"`lexarium {spelt} " in line or f"`lexarium {spelt}`" in line
+            ]
+            if named:
+                assert set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", line)) <= {"-alpha"}.union(*named), line
 
 
-def test_every_setting_is_in_the_readme_with_its_default_and_its_help() -> None:
-    documented = re.findall(r"^\| `(LEXARIUM_\w+)` \|(.*?)\| (?:`(.*?)` )?\| (.*) \|$", README, re.MULTILINE)
+def test_every_setting_is_in_the_reference_with_its_default_and_its_help() -> None:
+    page = (REFERENCE / "settings.md").read_text()
+    documented = re.findall(r"^\| `(LEXARIUM_\w+)` \|(.*?)\| (?:`(.*?)` )?\| (.*) \|$", page, re.MULTILINE)
     rows = {row[0]: row for row in documented}
     assert set(rows) == {variable_name(setting) for setting in fields(Settings)}
     for setting in fields(Settings):
@@ -78,15 +87,15 @@ def test_every_setting_is_in_the_readme_with_its_default_and_its_help() -> None:
 
 
 def test_the_table_of_roles_is_the_one_that_is_enforced() -> None:
-    documented = re.findall(r"^\| (\w+) \| (.+) \|$", (ROOT / "docs" / "roles.md").read_text(), re.MULTILINE)
+    documented = re.findall(r"^\| (\w+) \| (.+) \|$", (REFERENCE / "roles.md").read_text(), re.MULTILINE)
     assert set(documented) == {(str(role), deed.value) for deed, role in REQUIRED_ROLE.items()}
 
 
 def test_the_table_of_relations_is_the_registrys() -> None:
     documented = re.findall(
-        r"^\| (\w+) \| ([A-Za-z_]+) \| (\w+) \|$", (ROOT / "docs" / "curating.md").read_text(), re.MULTILINE
+        r"^\| (\w+) \| ([A-Za-z_]+) \| (\w+) \|$", (ROOT / "docs" / "guides" / "schemas.md").read_text(), re.MULTILINE
     )
-    assert sorted(set(documented) - {("collection", "relation", "to")}) == sorted(
+    assert sorted(set(documented) - {("collection", "relation", "to"), ("name", "for", "collections")}) == sorted(
         (source, relation_type.name, targets[0] if len(targets) == 1 else "any")
         for relation_type in RELATION_TYPES.values()
         for source, targets in relation_type.targets.items()
@@ -95,7 +104,7 @@ def test_the_table_of_relations_is_the_registrys() -> None:
 
 
 def test_the_limits_of_a_batch_are_those_that_are_held() -> None:
-    text = (ROOT / "docs" / "curating.md").read_text()
+    text = (REFERENCE / "http.md").read_text()
     assert f"{Settings.batch_mb} MiB and {Settings.batch_lines:,} lines for a batch" in text
 
 
@@ -104,36 +113,73 @@ def test_every_variable_in_the_documents_is_a_setting() -> None:
         "LEXARIUM_TEST_POSTGRES",
         "LEXARIUM_TEST_NO_SKIPS",
         "LEXARIUM_REAL_CATALOGUE",
+        "LEXARIUM_REAL_VOCABULARIES",
     }
     for document in DOCUMENTS:
         assert set(re.findall(r"LEXARIUM_[A-Z_]+[A-Z]", document)) <= setting_names
 
 
-def test_every_address_in_the_readme_is_there() -> None:
-    assert set(re.findall(r"`/api/v-alpha/(\w+)", README)) <= set(RESOURCES)
+def test_every_collection_of_valpha_in_the_reference_exists() -> None:
+    page = (REFERENCE / "http.md").read_text()
+    assert set(re.findall(r"`/api/v-alpha/(\w+)", page)) == {*RESOURCES} - {"task", "disorder"}
 
 
-def test_the_readmes_first_curl_answers(tmp_path: Path) -> None:
-    match = re.search(r'curl "(http://127.0.0.1:8000(/\S+))"', README)
-    assert match
-    with Server(f"sqlite:///{tmp_path}/sample.db", "--sample") as server:
-        assert server.get(match.group(2)).json[0]["name"] == "working memory"
+def run_page(page: str, server: Server, folder: Path) -> str:
+    """Run all commands of a page in one shell and return their output. A server runs already."""
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+    script = re.sub(r"^(make run|\. \.venv/bin/activate)$", "", script, flags=re.MULTILINE)
+    # Another server stops after a moment.
+    script = re.sub(r"^(lexarium serve.*)", r"timeout --preserve-status 5 \1 --port 0", script, flags=re.MULTILINE)
+    script = script.replace("http://127.0.0.1:8000", f"http://127.0.0.1:{server.port}").replace("curl ", "curl -sSf ")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    result = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env={**os.environ, "LEXARIUM_DATABASE": server.url, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
-def test_the_readmes_way_to_write_works(tmp_path: Path) -> None:
-    block = next(block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "token create" in block)
-    with Server(f"sqlite:///{tmp_path}/write.db") as server:
-        script = block.replace("http://127.0.0.1:8000", f"http://127.0.0.1:{server.port}")
-        script = script.replace("curl ", "curl -sS ").replace(". .venv/bin/activate", "")
-        result = subprocess.run(
-            ["bash", "-euc", script],
-            env={"LEXARIUM_DATABASE": server.url, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert json.loads(result.stdout.splitlines()[-1])["name"] == "mental time travel"
-        assert len(server.get("/api/v-alpha/concept").json) == 1
+def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
+    (tmp_path / "thesaurus.ttl").write_text(
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
+        "<https://example.org/sky> a skos:ConceptScheme .\n"
+        "<https://example.org/sky/1> a skos:Concept ; skos:inScheme <https://example.org/sky> ;\n"
+        '    skos:prefLabel "star"@en .\n'
+    )
+    with Server(f"sqlite:///{tmp_path}/readme.db", "--sample") as server:
+        output = run_page(README, server, tmp_path)
+        assert server.get("/api/v-alpha/concept?name=mental+time+travel").status == 200
+        assert server.get("/api/v1/vocabularies/sky").status == 200
+    assert '"name":"working memory"' in output
+
+
+def test_the_commands_of_getting_started_work(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "getting-started.md").read_text()
+    turtle = re.search(r"```turtle\n(.*?)```", page, re.DOTALL)
+    assert turtle
+    (tmp_path / "colours.ttl").write_text(turtle[1])
+    with Server(f"sqlite:///{tmp_path}/start.db", "--sample") as server:
+        output = run_page(page, server, tmp_path)
+        assert server.get("/vocabularies/colours").status == 200
+        assert server.get("/api/v1/records/colours:3").json["relations"] == {"broader": ["colours:2"]}
+    assert "Research settings" in output
+    assert "alias crimson" in output
+    assert "name: scarlet" in (tmp_path / "colours.obo").read_text()
+    assert (tmp_path / "concepts.ttl").stat().st_size > 10_000
+
+
+@pytest.mark.full
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("furo")
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "docs", str(tmp_path)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "getting-started.html").exists()
 
 
 def test_the_architecture_page_names_every_package() -> None:
@@ -144,7 +190,7 @@ def test_the_architecture_page_names_every_package() -> None:
 
 
 def test_every_link_between_documents_leads_somewhere() -> None:
-    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links {target}"
 

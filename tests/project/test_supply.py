@@ -158,7 +158,7 @@ def test_uvicorn_goes_no_further_than_the_version_that_is_tested() -> None:
 
 
 def test_what_people_are_told_to_install_is_held_to_the_lock() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "deploy").iterdir()]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir()]
     installing = [
         line
         for page in pages

@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from lexarium.domain.comment import Comment, CommentAction
+from lexarium.domain.identifiers import qualify_id
+from lexarium.store import comments
+from lexarium.store.database import Database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server, run_cli
 from tests.support.terminal import run_in_terminal
@@ -96,13 +100,13 @@ def test_every_mistake_is_told_at_once_and_nothing_is_changed(uat_url: str) -> N
 def test_an_unknown_vocabulary_is_told_with_the_known_ones(uat_url: str) -> None:
     for command in (("show",), ("set", "title=x"), ("default",), ("valpha",), ("remove",), ("restore",), ("purge",)):
         message = fail("vocabulary", command[0], "animals", *command[1:], url=uat_url)
-        assert "There is no vocabulary 'animals'; there are main, uat." in message
-    assert "is there already" in fail(*ADD_UAT, url=uat_url)
+        assert "Vocabulary 'animals' not found; available: main, uat." in message
+    assert "already exists" in fail(*ADD_UAT, url=uat_url)
 
 
 def test_a_schema_is_built_in_or_a_file_without_problems(uat_url: str, tmp_path: Path) -> None:
     add = ("vocabulary", "add", "animals", "--title", "Animals", "--schema")
-    assert "There is no file nothing.yaml" in fail(*add, "nothing.yaml", url=uat_url)
+    assert "File nothing.yaml not found" in fail(*add, "nothing.yaml", url=uat_url)
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text("id: https://example.org/x\nname: x\nclasses:\n  A:\n    slots:\n      - missing\n")
     assert "schema: line 6: " in fail(*add, wrong, url=uat_url)
@@ -126,16 +130,17 @@ def test_the_default_and_the_v_alpha_vocabulary_are_chosen(uat_url: str) -> None
 def test_a_removed_vocabulary_is_restored_or_purged_and_the_catalogue_agrees_with_itself(
     uat_url: str, tmp_path: Path
 ) -> None:
-    assert "it needs --yes" in fail("vocabulary", "remove", "uat", url=uat_url)
+    add_comment(uat_url)
+    assert "Use --yes" in fail("vocabulary", "remove", "uat", url=uat_url)
     assert "Remove it first" in fail("vocabulary", "purge", "uat", "--yes", url=uat_url)
     removed = run_cli("vocabulary", "remove", "uat", "--yes", "--database", uat_url)
-    assert "`lexarium vocabulary restore uat` brings it back" in removed.stdout
+    assert "Restore it with `lexarium vocabulary restore uat`" in removed.stdout
     assert list_vocabularies(uat_url)["uat"]["removed"]
     assert run_cli("vocabulary", "restore", "uat", "--database", uat_url).returncode == 0
     assert "not removed" in fail("vocabulary", "restore", "uat", url=uat_url)
     shown = run_in_terminal("vocabulary", "remove", "uat", "--database", uat_url, answer="y\n")
     assert "It can be restored." in " ".join(shown.split())
-    assert "it needs --yes" in fail("vocabulary", "purge", "uat", url=uat_url)
+    assert "Use --yes" in fail("vocabulary", "purge", "uat", url=uat_url)
     shown = run_in_terminal("vocabulary", "purge", "uat", "--database", uat_url, answer="y\n")
     assert "This cannot be undone." in " ".join(shown.split())
     assert list(list_vocabularies(uat_url)) == ["main"]
@@ -144,6 +149,14 @@ def test_a_removed_vocabulary_is_restored_or_purged_and_the_catalogue_agrees_wit
     assert "4 changes of purged vocabularies are not in the log" in checked.stderr
     assert run_cli("backup", tmp_path / "backup.db", "--database", uat_url).returncode == 0
     assert run_cli(*ADD_UAT, "--database", uat_url).returncode == 0
+
+
+def add_comment(url: str) -> None:
+    """Comment on a record of the second vocabulary."""
+    database = Database(url)
+    comment = Comment("cmt_1", qualify_id("uat", "uat:1"), "cmt_1", "usr_1", 1, CommentAction.OPEN, "a comment")
+    database.run_write(lambda transaction: comments.add(transaction, comment))
+    database.close()
 
 
 METADATA = {
@@ -162,12 +175,12 @@ def test_metadata_settings_are_carried_over_once_and_no_longer_count_after_that(
     assert [main[key] for key in ("title", "languages", "base", "licence", "publisher")] == [
         *("Ours", ["de"], "https://example.org/terms/", "CC0-1.0", "")
     ]
-    assert "arried" not in run_cli("user", "add", "Eve", "--role", "admin", "--database", url, **METADATA).stderr
+    assert "Copied to" not in run_cli("user", "add", "Eve", "--role", "admin", "--database", url, **METADATA).stderr
     assert run_cli("vocabulary", "set", "main", "title=New", "--database", url).returncode == 0
     with Server(url, **METADATA) as server:
         assert server.get("/reconcile").json["name"] == "New"
         log = server.stop()
-    assert log.count("No longer counts, since the vocabulary main has its own: LEXARIUM_TITLE;") == 1
+    assert log.count("Ignored, because the vocabulary main has its own value: LEXARIUM_TITLE;") == 1
     assert "`lexarium vocabulary set main title=VALUE`" in log
 
 
@@ -189,17 +202,17 @@ def test_a_server_follows_changes_of_the_title_without_a_restart(new_url: Databa
 def test_an_account_has_a_role_in_all_vocabularies_and_others_in_single_ones(uat_url: str) -> None:
     run_cli("user", "add", "Ada", "--role", "none", "--database", uat_url)
     result = run_cli("user", "role", "Ada", "curator", "--vocabulary", "uat", "--database", uat_url)
-    assert (result.returncode, result.stdout) == (0, "Ada has the role curator in uat now.\n")
+    assert (result.returncode, result.stdout) == (0, "Ada now has the role curator in uat.\n")
     listed = json.loads(run_cli("user", "list", "--json", "--database", uat_url).stdout)
     assert [(item["role"], item["vocabularies"]) for item in listed] == [("none", {"uat": "curator"})]
     assert run_cli("user", "list", "--database", uat_url).stdout.split()[-3:] == ["none", "uat:", "curator"]
     token = run_cli("token", "create", "Ada", "--database", uat_url)
-    assert "has the role curator" in token.stderr
+    assert "with role curator" in token.stderr
     assert run_cli("token", "create", "Ada", "--role", "admin", "--database", uat_url).returncode == 1
     message = fail("user", "role", "Ada", "reader", "--vocabulary", "animals", url=uat_url)
-    assert "There is no vocabulary 'animals'; there are main, uat." in message
+    assert "Vocabulary 'animals' not found; available: main, uat." in message
     result = run_cli("user", "role", "Ada", "none", "--vocabulary", "uat", "--database", uat_url)
-    assert result.stdout == "Ada has no role of its own in uat now.\n"
+    assert result.stdout == "Ada now has no role of its own in uat.\n"
     assert json.loads(run_cli("user", "list", "--json", "--database", uat_url).stdout)[0]["vocabularies"] == {}
 
 
@@ -212,3 +225,16 @@ def test_the_roles_none_and_reader_cannot_propose(new_url: DatabaseUrlFactory) -
                 assert server.post_json(path, {"name": "memory"}, token).status == 403
             proposal = {"collection": "concept", "change": {"name": "memory"}}
             assert server.post_json("/api/v1/proposals", proposal, token).status == 403
+
+
+def test_show_leaves_out_fields_without_a_value(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+    url, file = blank_url("sqlite"), tmp_path / "trees.ttl"
+    file.write_text(
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix t: <https://example.org/trees/> ."
+        't:s a skos:ConceptScheme . t:oak a skos:Concept ; skos:inScheme t:s ; skos:prefLabel "oak"@en .'
+    )
+    assert run_cli("import", file, "--vocabulary", "trees", "--database", url).returncode == 0
+    shown = run_cli("show", "https://example.org/trees/oak", "--database", url).stdout
+    assert "oak" in shown
+    assert "created" not in shown
+    assert "fields" not in shown

@@ -109,8 +109,8 @@ def test_a_collection_is_named_in_snake_case(name: str, expected: str) -> None:
     ("body", "line", "message"),
     [
         ("classes: {Animal: {slots: [id, wings]}}\n" + SLOTS, 8, "the slot `wings`, which `slots` does not declare"),
-        ("classes: {Animal: {is_a: Thing, slots: [id]}}\n" + SLOTS, 8, "`Thing` as its parent, and there is no class"),
-        ("classes: {Animal: {mixins: [Fed], slots: [id]}}\n" + SLOTS, 8, "`Fed` as its mixin, and there is no class"),
+        ("classes: {Animal: {is_a: Thing, slots: [id]}}\n" + SLOTS, 8, "`Thing` as its parent, but there is no class"),
+        ("classes: {Animal: {mixins: [Fed], slots: [id]}}\n" + SLOTS, 8, "`Fed` as its mixin, but there is no class"),
         (
             "classes:\n  Animal: {slots: [id]}\n  A: {is_a: B}\n  B: {is_a: C}\n  C: {is_a: A}\n" + SLOTS,
             10,
@@ -121,14 +121,14 @@ def test_a_collection_is_named_in_snake_case(name: str, expected: str) -> None:
         (
             "classes: {Animal: {slots: [id], attributes: {size: {range: Huge}}}}\n" + SLOTS,
             8,
-            "`range` of the slot `size` of the class `Animal` is `Huge`, which is no type, class or enumeration.",
+            "`range` of the slot `size` of the class `Animal` is `Huge`, which is not a type, class or enumeration.",
         ),
         ("default_range: text\nclasses: {Animal: {slots: [id]}}\n" + SLOTS, 8, "`default_range` is `text`, which"),
         (
             "classes:\n  Animal:\n    attributes:\n      id: {identifier: true}\n      a: {slot_uri: ex:x}\n"
             "      b: {slot_uri: ex:x}\n  Dog: {is_a: Animal}",
             13,
-            "The slots `a` and `b` of the class `Animal` have one predicate, `https://example.org/animals/x`.",
+            "The slots `a` and `b` of the class `Animal` have the same predicate, `https://example.org/animals/x`.",
         ),
         (
             "classes: {Animal: {slots: [id], attributes: {child: {range: Animal, inverse: kid}}}}\n" + SLOTS,
@@ -162,14 +162,14 @@ def test_a_collection_is_named_in_snake_case(name: str, expected: str) -> None:
         (
             "classes: {Animal: {slots: [id], attributes: {partOf: {}, part_of: {}}}}\n" + SLOTS,
             8,
-            "The slots `partOf` and `part_of` of the class `Animal` have one name in snake_case.",
+            "The slots `partOf` and `part_of` of the class `Animal` have the same name in snake_case.",
         ),
         ("classes: {Animal: {slots: [id], attributes: {part of: {}, part_of: {}}}}\n" + SLOTS, 8, "`part_of` in data"),
         ("classes: {Animal: {slots: [name]}}\n" + SLOTS, 1, "The schema has no class for records"),
-        ("classes: {Animal: {slots: {id: x}}}\n" + SLOTS, 8, "`slots` of the class `Animal` should be a list of"),
-        ("classes: {Animal: {abstract: maybe, slots: [id]}}\n" + SLOTS, 8, "of the class `Animal` should be true or"),
-        ("classes: [Animal]\n" + SLOTS, 8, "`classes` of the schema should be names, each with its definition."),
-        ("classes: {Animal: big}\n" + SLOTS, 8, "The class `Animal` should have keys, such as `description:`."),
+        ("classes: {Animal: {slots: {id: x}}}\n" + SLOTS, 8, "`slots` of the class `Animal` must be a list of"),
+        ("classes: {Animal: {abstract: maybe, slots: [id]}}\n" + SLOTS, 8, "of the class `Animal` must be true or"),
+        ("classes: [Animal]\n" + SLOTS, 8, "`classes` of the schema must be names with definitions."),
+        ("classes: {Animal: big}\n" + SLOTS, 8, "The class `Animal` must have keys, such as `description:`."),
         ("classes: {1st: {slots: [id]}}\n" + SLOTS, 8, "`1st` cannot be the name of a class"),
         (
             "classes: {Animal: {slots: [id], slot_usage: {wings: {required: true}}}}\n" + SLOTS,
@@ -184,13 +184,13 @@ def test_a_collection_is_named_in_snake_case(name: str, expected: str) -> None:
         (
             "classes: {Animal: {slots: [id], attributes: {a: {annotations: {lexarium_oder: 1}}}}}\n" + SLOTS,
             8,
-            "There is no annotation `lexarium_oder` for the slot `a` of the class `Animal`. Did you mean "
+            "Unknown annotation `lexarium_oder` for the slot `a` of the class `Animal`. Did you mean "
             "`lexarium_order`?",
         ),
         (
             "classes: {Animal: {slots: [id], attributes: {a: {annotations: {lexarium_order: first}}}}}\n" + SLOTS,
             8,
-            "should be a whole number of at most nine digits.",
+            "must be a whole number of at most nine digits.",
         ),
         (
             "classes: {Animal: {slots: [id], annotations: {lexarium_valpha_fields: 'id, wings'}}}\n" + SLOTS,
@@ -202,7 +202,7 @@ def test_a_collection_is_named_in_snake_case(name: str, expected: str) -> None:
             8,
             "has `wings`, which no class has.",
         ),
-        ("classes: {Animal: {slots: [id], annotations: {lexarium_valpha_lists: a}}}\n" + SLOTS, 8, "should be lists"),
+        ("classes: {Animal: {slots: [id], annotations: {lexarium_valpha_lists: a}}}\n" + SLOTS, 8, "must be lists"),
     ],
 )  # fmt: skip
 def test_a_problem_is_one_sentence_with_its_line(body: str, line: int, message: str) -> None:
@@ -217,23 +217,23 @@ def test_a_problem_is_one_sentence_with_its_line(body: str, line: int, message: 
     [
         ("", 1, "The file is empty."),
         ("# nothing\n", 1, "The file is empty."),
-        ("Once upon a time.", 1, "This is not a LinkML schema: it should begin with keys such as `id:`."),
-        ("- a\n- b", 1, "This is not a LinkML schema"),
-        ("a: [1\nb: 2", 2, "This is not valid YAML"),
-        ("a: 1\n\tb: 2", 2, "This is not valid YAML"),
+        ("Once upon a time.", 1, "Not a LinkML schema: it must start with keys such as `id:`."),
+        ("- a\n- b", 1, "Not a LinkML schema"),
+        ("a: [1\nb: 2", 2, "Invalid YAML"),
+        ("a: 1\n\tb: 2", 2, "Invalid YAML"),
         ("a: 1\nb: \x07", 2, "the character U+0007 is not allowed"),
         ("a: 1\nb: \ud800", 2, "half of a surrogate pair"),
-        ("a: 1\n---\nb: 2", 2, "A second document begins here"),
+        ("a: 1\n---\nb: 2", 2, "A second document starts here"),
         ("a: 1\nb: *c", 2, "The alias *c has no anchor &c before it."),
-        ("a: &b\n  c: *b", 2, "The alias *b is inside of what it stands for."),
-        ("? [a, b]\n: c", 1, "A key should be text."),
+        ("a: &b\n  c: *b", 2, "The alias *b refers to a value that contains it."),
+        ("? [a, b]\n: c", 1, "A key must be text."),
         ("a: " + "[" * 300_000, 1, "Values are nested more than 50 deep."),
         ("- " * 300_000, 1, "Values are nested more than 50 deep."),
         ("a: " + "x" * MAX_SCHEMA_BYTES, 1, "The schema has more than 1,048,576 bytes."),
         ("title: Animals", 1, "The schema has no `id`, such as `id: https://example.org/animals`."),
         ("title: Animals", 1, "The schema has no `name`, such as `name: animals`."),
         ("id: a:b\nname: a\ndefault_prefix: ex", 3, "`default_prefix` is `ex`, which `prefixes` does not have."),
-        ("id: a:b\nname: a\nprefixes: {ex: 1}", 3, "The prefix `ex` should stand for an IRI"),
+        ("id: a:b\nname: a\nprefixes: {ex: 1}", 3, "The prefix `ex` must be an IRI"),
         (
             "id: a:b\nname: a\nimports: [linkml:types, core]",
             3,
@@ -274,7 +274,7 @@ def test_unsupported_keys_are_warnings_with_their_lines() -> None:
             18,
             "The key `mutlivalued` of the slot `legs` is not supported and has no effect. Did you mean `multivalued`?",
         ),
-        LineProblem(19, "Types of a schema's own are not supported: `Code` is read as `integer`."),
+        LineProblem(19, "Custom types are not supported: `Code` is read as `integer`."),
         LineProblem(20, "The enumeration `Any` has no permissible values: any text is allowed."),
         LineProblem(20, "The key `reachable_from` of the enumeration `Any` is not supported and has no effect."),
     )
@@ -334,7 +334,7 @@ def test_a_class_has_at_most_a_hundred_ancestors() -> None:
 
 
 def read_page() -> str:
-    return (Path(__file__).parents[2] / "docs" / "schemas.md").read_text()
+    return (Path(__file__).parents[2] / "docs" / "guides" / "schemas.md").read_text()
 
 
 def test_the_example_in_the_documentation_loads_without_a_warning() -> None:

@@ -58,7 +58,7 @@ def test_check_lists_every_problem_with_its_line_and_exits_with_1(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a: 1\nb: \xff", "line 2: This is not UTF-8 text."),
+        (b"a: 1\nb: \xff", "line 2: Invalid UTF-8."),
         (b"", "line 1: The file is empty."),
         (b"\xef\xbb\xbf", "line 1: The file is empty."),
         ("é".encode() * 2**20, "line 1: The schema has more than 1,048,576 bytes."),
@@ -99,7 +99,7 @@ def test_show_without_a_name_lists_the_builtin_schemas() -> None:
 def test_show_names_the_builtin_schemas_if_there_is_none_of_a_name() -> None:
     result = run_cli("schema", "show", "mesh")
     assert (result.returncode, result.stdout) == (1, "")
-    assert "There is no built-in schema 'mesh'. There are cognitive-atlas, skos, obo." in result.stderr
+    assert "Built-in schema 'mesh' not found; available: cognitive-atlas, skos, obo." in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["check", "a", "b"], ["show", "--xml"], ["nonsense"]])
@@ -163,9 +163,9 @@ def test_a_schema_is_applied_and_records_are_shown_by_it(zoo_url: str, tmp_path:
     path.write_text(SECOND_SCHEMA)
     result = run_cli("schema", "apply", path, "--vocabulary", "zoo", "--database", zoo_url)
     assert result.returncode == 0, result.stderr
-    assert result.stdout == "zoo has the schema zoo now, with 1 collection: animal.\n"
+    assert result.stdout == "Applied the schema zoo to zoo, with 1 collection: animal.\n"
     assert "2 values of zoo do not conform to it:" in result.stderr
-    assert "zoo:2: size: tiny is none of small, large." in result.stderr
+    assert "zoo:2: size: tiny is not one of small, large." in result.stderr
     assert "zoo:3: size is required." in result.stderr
     assert run_cli("schema", "show", "zoo", "--database", zoo_url).stdout == SECOND_SCHEMA
     database = open_database(zoo_url)
@@ -187,10 +187,10 @@ def test_a_wrong_schema_is_not_applied(zoo_url: str, tmp_path: Path) -> None:
     path.write_text(FIRST_SCHEMA.replace("Animal:", "Beast:"))
     result = run_cli("schema", "apply", path, "--vocabulary", "zoo", "--database", zoo_url)
     assert result.returncode == 1
-    assert "Animal has 3 records, and the new schema has no such class" in " ".join(result.stderr.split())
+    assert "Animal has 3 records, but the new schema has no such class" in " ".join(result.stderr.split())
     result = run_cli("schema", "apply", path, "--vocabulary", "park", "--database", zoo_url)
     assert result.returncode == 1
-    assert "There is no vocabulary 'park'; there are main, zoo." in " ".join(result.stderr.split())
+    assert "Vocabulary 'park' not found; available: main, zoo." in " ".join(result.stderr.split())
     assert run_cli("schema", "show", "zoo", "--database", zoo_url).stdout == FIRST_SCHEMA
 
 

@@ -2,17 +2,23 @@
 
 import re
 import time
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from unicodedata import normalize
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from lexarium.search import annotator_file
 from lexarium.search.analysis.words import MAX_ANNOTATED_WORD_CHARS, MAX_GAP_CHARS, normalize_word, split_words
 from lexarium.search.annotator import Annotator, DictionaryTerm, _MentionScanner
+from lexarium.search.annotator_file import AnnotatorFile, AnnotatorState, FileDamaged
+from lexarium.search.index import IndexedVocabulary
 
 COLLECTION_NAMES = ("concept", "task")
+STATE = AnnotatorState("epoch", 7, 2, {"main": IndexedVocabulary("1", ("concept", "task"))})
 
 
 def build_annotator(*labels: str, **labels_by_id: list[str]) -> Annotator:
@@ -188,7 +194,26 @@ WORDS = [
     "作",
     "x" * 600,
 ]
-GAPS = [" ", "-", "\n", "-\n", "\n- ", "\n\n", "\n \n", ", ", "'", "_", " " * 40, "/", "", "\u200f", "\x00", "’"]
+GAPS = [
+    " ",
+    "-",
+    "\n",
+    "-\n",
+    "\n- ",
+    "\n\n",
+    "\n \n",
+    ", ",
+    "'",
+    "_",
+    " " * 40,
+    "/",
+    "",
+    "\u200f",
+    "\x00",
+    "’",
+    "'" * 25,
+    "!’" * 12,
+]
 TEXT = st.lists(st.sampled_from(WORDS + GAPS), max_size=40).map("".join)
 LABELS = st.lists(st.lists(st.sampled_from(WORDS + GAPS), min_size=1, max_size=5).map("".join), max_size=8)
 
@@ -226,6 +251,7 @@ def join_hyphenated(chunks: list[str], known_forms: set[str]) -> list[str]:
         joined = "".join(chunks[position : position + 3])
         if (
             chunks[position + 1] == "-\n"
+            and re.search("\\w", chunks[position])
             and len(joined) <= MAX_ANNOTATED_WORD_CHARS
             and normalize_word(joined.replace("-\n", "")) in known_forms
         ):
@@ -252,6 +278,7 @@ def words_match(label: list[str], words: list[str]) -> bool:
 def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(runs: int) -> None:
     @settings(max_examples=runs, deadline=None)
     @example(labels=["\n\na"], text="A", cuts=[])
+    @example(labels=["a"], text="’-\na", cuts=[])
     @given(labels=LABELS, text=TEXT, cuts=st.lists(st.integers(0, 200), max_size=6))
     def check(labels: list[str], text: str, cuts: list[int]) -> None:
         finder = build_annotator(*labels)
@@ -278,6 +305,89 @@ def test_names_that_came_and_went_leave_what_those_that_stayed_would_find_alone(
         finder.add(DictionaryTerm(record_id, "", "concept"), labels)
         now[record_id] = labels
         assert find_mentions(finder, text) == find_mentions(build_annotator(**now), text)
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from("xyz"), st.lists(st.sampled_from(["AB", "ab", "b", "ab b", "b a", "a", "c"]))), max_size=6
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CHANGES, CHANGES, CHANGES, st.lists(st.sampled_from(["AB", "ab", "a", "b", "c"]), max_size=8).map(" ".join))
+def test_names_that_were_written_to_a_file_and_changed_since_are_found_as_if_they_never_left(
+    tmp_path: Path,
+    written: list[tuple[str, list[str]]],
+    changed: list[tuple[str, list[str]]],
+    changed_again: list[tuple[str, list[str]]],
+    text: str,
+) -> None:
+    expected, finder = Annotator(), Annotator()
+    for changes in (written, changed, changed_again):
+        for record_id, labels in changes:
+            for either in (expected, finder):
+                either.add(DictionaryTerm(record_id, "", "concept"), labels)
+        finder.save(tmp_path / "annotator", STATE)
+        finder = Annotator(AnnotatorFile(tmp_path / "annotator"))
+        assert find_mentions(finder, text) == find_mentions(expected, text)
+        assert len(finder) == len(expected)
+
+
+def test_names_are_read_from_the_file_when_a_text_has_their_first_word(tmp_path: Path) -> None:
+    build_annotator("working memory", "working", "memory span").save(tmp_path / "annotator", STATE)
+    finder = Annotator(AnnotatorFile(tmp_path / "annotator"))
+    assert not finder.trie.root
+    assert list_mention_texts(finder, "a span of working memory") == ["working memory"]
+    assert list(finder.trie.root) == ["working", "memory"]
+
+
+def test_a_file_says_what_it_was_built_from(tmp_path: Path) -> None:
+    build_annotator("memory").save(tmp_path / "annotator", STATE)
+    assert AnnotatorFile(tmp_path / "annotator").state == STATE
+
+
+def truncate(content: bytes) -> bytes:
+    return content[:-1]
+
+
+def change_byte(content: bytes) -> bytes:
+    return content[:40] + bytes([content[40] ^ 1]) + content[41:]
+
+
+def empty(content: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize("damage", [truncate, change_byte, empty])
+def test_a_file_that_is_damaged_is_not_read(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "annotator"
+    build_annotator("working memory", "memory").save(path, STATE)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(FileDamaged):
+        AnnotatorFile(path)
+
+
+def test_a_file_of_another_format_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_annotator("memory").save(tmp_path / "annotator", STATE)
+    monkeypatch.setattr(annotator_file, "_FORMAT", "another")
+    with pytest.raises(FileDamaged):
+        AnnotatorFile(tmp_path / "annotator")
+
+
+def test_a_file_that_could_not_be_written_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "annotator"
+    build_annotator("memory").save(path, STATE)
+    before = path.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(annotator_file.AnnotatorFileWriter, "finish", fail)
+    with pytest.raises(OSError, match="No space"):
+        build_annotator("recall").save(path, STATE)
+    assert path.read_bytes() == before
+    assert {file.name for file in tmp_path.iterdir()} == {"annotator", "annotator.lock"}
 
 
 @given(st.text())

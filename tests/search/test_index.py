@@ -326,9 +326,10 @@ def test_an_index_that_is_let_go_of_has_no_file_open(database: Database, folder:
     path = IndexDirectory(folder).current_path()
     assert path is not None
     index = SearchIndex(path)
-    assert list_open_files(folder) == list_segment_files(folder)
+    # The library opens its metadata for a moment, whenever it looks for changes.
+    wait_until(lambda: list_open_files(folder) == list_segment_files(folder))
     del index
-    assert list_open_files(folder) == set()
+    wait_until(lambda: list_open_files(folder) == set())
 
 
 def test_searches_go_on_while_the_index_is_made_anew(database: Database, fresh_indexer: Indexer) -> None:

@@ -84,14 +84,14 @@ def test_an_exact_alias_comes_first_but_for_names(indexed_catalogue: IndexedCata
         alias.text
         for record in indexed_catalogue.records
         for alias in record.aliases
-        if fold(alias.text).key not in ("", fold(record.fields["name"]).key)
+        if fold(alias.text).number_key not in ("", fold(record.fields["name"]).number_key)
     ]
     assert aliases
     for alias in aliases:
-        key = fold(alias).key
+        key = fold(alias).number_key
         hits = indexed_catalogue.finder.search(SearchQuery(swap_case_and_accents(alias), limit=50)).hits
-        first = next(hit for hit in hits if fold(hit.name).key != key)
-        assert (first.is_exact, fold(first.text).key) == (True, key)
+        first = next(hit for hit in hits if fold(hit.name).number_key != key)
+        assert (first.is_exact, fold(first.text).number_key) == (True, key)
 
 
 def test_one_random_edit_is_forgiven(indexed_catalogue: IndexedCatalogue) -> None:

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lexarium.domain.schema.collections import COLLECTIONS, MAIN_COLLECTIONS, MAIN_RELATION_TYPES
-from lexarium.domain.vocabulary import Vocabulary
 from lexarium.search.ranking import Tier
 from lexarium.services.search.properties import list_properties
 from lexarium.services.search.reconciliation import MAX_BATCH_QUERIES, SCORES
@@ -57,8 +56,9 @@ class ReconcileClient:
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[ReconcileClient]:
-    with Server(new_url(request.param), "--sample") as server:
+def catalogue(request: pytest.FixtureRequest, sample_url: DatabaseUrlFactory) -> Iterator[ReconcileClient]:
+    with Server(sample_url(request.param)) as server:
+        server.wait_until_ready()
         yield ReconcileClient(server)
 
 
@@ -70,7 +70,7 @@ def test_the_manifest_is_told_where_nothing_is_asked(catalogue: ReconcileClient)
     base = f"http://127.0.0.1:{catalogue.server.port}"
     assert manifest["versions"] == ["0.2"]
     assert manifest["name"] == "Lexarium"
-    assert manifest["identifierSpace"] == Vocabulary().record_iri("")
+    assert manifest["identifierSpace"] == f"{base}/id/"
     assert [default_type["id"] for default_type in manifest["defaultTypes"]] == list(COLLECTIONS.searched)
     assert manifest["view"] == {"url": f"{base}/id/{{{{id}}}}"}
     assert manifest["batchSize"] == MAX_BATCH_QUERIES
@@ -762,7 +762,7 @@ def test_the_answers_are_what_the_specification_says(catalogue: ReconcileClient,
 
 
 def test_the_guide_tells_the_scores_and_limits_that_hold() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "reconciling.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "reconcile.md").read_text()
     for min_score, max_score in SCORES.values():
         assert f"| {min_score} to {max_score} |" in guide or f"| {min_score} |" in guide
     assert f"at most {MAX_BATCH_QUERIES}; a larger one gets 413" in guide

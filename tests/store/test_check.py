@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,18 @@ from lexarium.store import change_log, revisions
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.maintenance.upgrade import open_database
+from lexarium.store.releases import compress_chunk
 from lexarium.store.schema import (
     account_table,
     alternative_id_table,
     catalogue_table,
     change_table,
+    comment_table,
     delivery_table,
     idempotency_table,
     import_base_table,
     import_statement_table,
+    import_write_table,
     label_table,
     lease_table,
     membership_table,
@@ -38,6 +42,8 @@ from lexarium.store.schema import (
     proposal_table,
     record_table,
     relation_table,
+    release_chunk_table,
+    release_file_table,
     release_table,
     token_table,
     webhook_table,
@@ -55,8 +61,20 @@ TABLES = [table for table in metadata.sorted_tables if table is not lease_table]
 OTHER_ROWS: dict[Table, list[dict[str, Any]]] = {
     account_table: [{"id": "usr_1", "name": "Ada", "role": "admin", "created": 1}],
     membership_table: [{"account": "usr_1", "vocabulary": "main", "role": "curator"}],
+    import_write_table: [{"batch": 1}],
     import_statement_table: [{"record": "trm_one", "source": "https://example.org/", "statements": b"{}"}],
     token_table: [{"id": "tok_1", "account": "usr_1", "label": "", "role": "admin", "hash": "x", "created": 1}],
+    comment_table: [
+        {
+            "id": "cmt_1",
+            "record": "trm_one",
+            "thread": "cmt_1",
+            "author": "usr_1",
+            "at": 1,
+            "action": "open",
+            "text": "a comment",
+        }
+    ],
     proposal_table: [
         {
             "id": "prp_1",
@@ -86,6 +104,20 @@ OTHER_ROWS: dict[Table, list[dict[str, Any]]] = {
         },
     ],
     release_table: [{"name": "2026.1", "revision": 4, "note": "", "author": "usr_1", "made": 1}],
+    release_file_table: [
+        {
+            "release": "2026.1",
+            "format": "obo",
+            "media_type": "text/obo",
+            "size": 4,
+            "sha256": sha256(b"file").hexdigest(),
+            "made": 1,
+        }
+    ],
+    release_chunk_table: [
+        {"release": "2026.1", "format": "obo", "number": 0, "content": compress_chunk(b"fi")},
+        {"release": "2026.1", "format": "obo", "number": 1, "content": compress_chunk(b"le")},
+    ],
     idempotency_table: [{"account": "usr_1", "key": "k", "request": "x", "answer": b"{}", "made": 1}],
     webhook_table: [
         {
@@ -186,14 +218,14 @@ def set_first_row(table: Table, **values: Any) -> Corruption:
 
 
 CORRUPTIONS: list[tuple[Corruption, str]] = [
-    (corrupt_body, "trm_one is not what the log says it is"),
+    (corrupt_body, "trm_one differs from the change log"),
     (
         lambda to: to.execute(update(record_table).where(IS_RECORD_ONE).values(state="retired")),
-        "trm_one is not what the log says",
+        "trm_one differs from the change log",
     ),
     (
         lambda to: to.execute(update(record_table).where(IS_RECORD_ONE).values(order_key="z")),
-        "trm_one is not rendered as it should be",
+        "trm_one has wrong rendered JSON",
     ),
     (
         lambda to: to.execute(update(record_table).where(IS_RECORD_ONE).values(version=9)),
@@ -201,80 +233,100 @@ CORRUPTIONS: list[tuple[Corruption, str]] = [
     ),
     (
         lambda to: to.execute(update(record_table).where(IS_RECORD_ONE).values(collection="x")),
-        "a collection that there is not",
+        "an unknown collection",
     ),
     (
         lambda to: to.execute(delete(record_table).where(IS_RECORD_ONE)),
         "trm_one is in the log but not in the catalogue",
     ),
-    (lambda to: to.execute(delete(relation_table)), "trm_two is not what the log says it is"),
+    (lambda to: to.execute(delete(relation_table)), "trm_two differs from the change log"),
     (
         lambda to: to.execute(insert(alternative_id_table), {"name": "x:1", "record": "trm_one"}),
-        "trm_one has other alternative ids or translated names than the log says",
+        "trm_one has alternative IDs or translated names that differ from the change log",
     ),
     (
         lambda to: to.execute(insert(label_table), {"record": "trm_one", "language": "fr", "name": "un"}),
-        "trm_one has other alternative ids or translated names than the log says",
+        "trm_one has alternative IDs or translated names that differ from the change log",
     ),
     (
         lambda to: to.execute(insert(relation_table).values(source="trm_three", relation="KINDOF", target="trm_one")),
-        "trm_three is not what the log says it is",
+        "trm_three differs from the change log",
     ),
     (
         lambda to: to.execute(delete(change_table).where(change_table.c.seq == 3)),
         "revision 4, its log has 3 changes up to 4",
     ),
     (lambda to: to.execute(update(catalogue_table).values(revision=3)), "revision 3, its log has 4 changes up to 4"),
-    (lambda to: to.execute(delete(change_table).where(change_table.c.seq == 1)), "the log lacks a version of trm_one"),
+    (
+        lambda to: to.execute(delete(change_table).where(change_table.c.seq == 1)),
+        "the log is missing a version of trm_one",
+    ),
     (truncate_document, "version 2 of trm_one cannot be read in the log"),
     (
         lambda to: to.execute(update(change_table).where(change_table.c.seq == 1).values(owner="x")),
-        "change 1 in the log is not as",
+        "change 1 in the log is wrong",
     ),
     (
         lambda to: to.execute(update(change_table).where(change_table.c.seq == 1).values(document=b"{")),
-        "change 1 in the log is not",
+        "change 1 in the log is wrong",
     ),
-    (alter_old_version, "change 1 in the log is not as it should be"),
-    (set_first_row(change_table, at=2), "change 1 in the log is not as it should be: version 1 of trm_one"),
-    (set_first_row(change_table, actor="usr_2"), "change 1 in the log is not as it should be"),
-    (set_first_row(change_table, batch=2), "change 1 in the log is not as it should be"),
-    (set_first_row(change_table, action="merge"), "change 1 in the log is not as it should be"),
-    (set_first_row(change_table, digest=b"x"), "change 1 in the log is not as it should be"),
-    (set_first_row(change_table, digest=None), "change 1 in the log is not as it should be"),
-    (lambda to: to.execute(delete(account_table)), "token tok_1: account 'usr_1' is not there"),
-    (set_first_row(account_table, role="boss"), "account usr_1: role 'boss' is none that there is"),
-    (set_first_row(token_table, account="usr_9"), "token tok_1: account 'usr_9' is not there"),
-    (set_first_row(token_table, role="boss"), "token tok_1: role 'boss' is none that there is"),
-    (set_first_row(proposal_table, author="usr_9"), "proposal prp_1: author 'usr_9' is not there"),
-    (set_first_row(proposal_table, decider="usr_9"), "proposal prp_1: decider 'usr_9' is not there"),
-    (set_first_row(proposal_table, decider=None), "proposal prp_1: state 'accepted' does not go with its decider"),
-    (set_first_row(proposal_table, state="open"), "proposal prp_1: state 'open' does not go with its decider"),
-    (set_first_row(proposal_table, state="odd"), "proposal prp_1: state 'odd' is none that there is"),
-    (set_first_row(proposal_table, collection="odd"), "proposal prp_1: collection 'odd' is none that there is"),
-    (set_first_row(proposal_table, record="trm_9"), "proposal prp_1: record 'trm_9' is not there"),
-    (set_first_row(proposal_table, base_version=9), "proposal prp_1: base_version 9 is no version of its record"),
+    (alter_old_version, "change 1 in the log is wrong"),
+    (set_first_row(change_table, at=2), "change 1 in the log is wrong: version 1 of trm_one"),
+    (set_first_row(change_table, actor="usr_2"), "change 1 in the log is wrong"),
+    (set_first_row(change_table, batch=2), "change 1 in the log is wrong"),
+    (set_first_row(change_table, action="merge"), "change 1 in the log is wrong"),
+    (set_first_row(change_table, digest=b"x"), "change 1 in the log is wrong"),
+    (set_first_row(change_table, digest=None), "change 1 in the log is wrong"),
+    (lambda to: to.execute(delete(account_table)), "token tok_1: account 'usr_1' is missing"),
+    (set_first_row(account_table, role="boss"), "account usr_1: role 'boss' does not exist"),
+    (set_first_row(token_table, account="usr_9"), "token tok_1: account 'usr_9' is missing"),
+    (set_first_row(token_table, role="boss"), "token tok_1: role 'boss' does not exist"),
+    (set_first_row(proposal_table, author="usr_9"), "proposal prp_1: author 'usr_9' is missing"),
+    (set_first_row(proposal_table, decider="usr_9"), "proposal prp_1: decider 'usr_9' is missing"),
+    (set_first_row(proposal_table, decider=None), "proposal prp_1: state 'accepted' does not match its decider"),
+    (set_first_row(proposal_table, state="open"), "proposal prp_1: state 'open' does not match its decider"),
+    (set_first_row(proposal_table, state="odd"), "proposal prp_1: state 'odd' does not exist"),
+    (set_first_row(proposal_table, collection="odd"), "proposal prp_1: collection 'odd' does not exist"),
+    (set_first_row(proposal_table, record="trm_9"), "proposal prp_1: record 'trm_9' is missing"),
+    (set_first_row(proposal_table, base_version=9), "proposal prp_1: base_version 9 is not a version of its record"),
     (set_first_row(proposal_table, change=b"{"), "proposal prp_1: change cannot be read"),
-    (set_first_row(release_table, author="usr_9"), "release 2026.1: author 'usr_9' is not there"),
+    (set_first_row(comment_table, record="trm_9"), "comment cmt_1: record 'trm_9' is missing"),
+    (set_first_row(comment_table, thread="cmt_9"), "comment cmt_1: thread 'cmt_9' is missing"),
+    (set_first_row(comment_table, action="odd"), "comment cmt_1: action 'odd' does not exist"),
+    (set_first_row(release_table, author="usr_9"), "release 2026.1: author 'usr_9' is missing"),
     (set_first_row(release_table, revision=5), "release 2026.1: revision 5 is not in the log"),
-    (set_first_row(idempotency_table, account="usr_9"), "idempotency usr_9 k: account 'usr_9' is not there"),
+    (set_first_row(release_file_table, release="2026.2"), "release_file 2026.2 obo: release '2026.2' is missing"),
+    (
+        lambda to: to.execute(update(release_chunk_table).values(release="2026.2")),
+        "release_chunk 2026.2 obo 0: release '2026.2' is missing",
+    ),
+    (
+        lambda to: to.execute(update(release_chunk_table).values(content=compress_chunk(b"fi"))),
+        "the obo file of the release 2026.1 differs from what was rendered",
+    ),
+    (
+        lambda to: to.execute(update(release_chunk_table).values(content=b"file")),
+        "the obo file of the release 2026.1 differs from what was rendered",
+    ),
+    (set_first_row(idempotency_table, account="usr_9"), "idempotency usr_9 k: account 'usr_9' is missing"),
     (set_first_row(idempotency_table, answer=b"[]"), "idempotency usr_1 k: answer cannot be read"),
     (set_first_row(webhook_table, seq=5), "webhook whk_1: seq 5 is not in the log"),
     (set_first_row(webhook_table, collections="concept odd"), "webhook whk_1: collections has 'odd'"),
     (set_first_row(webhook_table, actions="odd"), "webhook whk_1: actions has 'odd'"),
-    (set_first_row(delivery_table, webhook="whk_9"), "delivery 1: webhook 'whk_9' is not there"),
+    (set_first_row(delivery_table, webhook="whk_9"), "delivery 1: webhook 'whk_9' is missing"),
     (set_first_row(delivery_table, seq=5), "delivery 1: seq 5 is not in the log"),
-    (set_first_row(import_base_table, record="trm_9"), "upstream trm_9: record 'trm_9' is not there"),
-    (set_first_row(membership_table, account="usr_9"), "membership usr_9 main: account 'usr_9' is not there"),
-    (set_first_row(membership_table, role="boss"), "membership usr_1 main: role 'boss' is none that there is"),
+    (set_first_row(import_base_table, record="trm_9"), "upstream trm_9: record 'trm_9' is missing"),
+    (set_first_row(membership_table, account="usr_9"), "membership usr_9 main: account 'usr_9' is missing"),
+    (set_first_row(membership_table, role="boss"), "membership usr_1 main: role 'boss' does not exist"),
     (
         lambda connection: connection.execute(insert(label_table).values(record="trm_one", language="de", name="x")),
-        "trm_one has other alternative ids or translated names than the log says",
+        "trm_one has alternative IDs or translated names that differ from the change log",
     ),
     (
         lambda connection: connection.execute(insert(alternative_id_table), {"record": "uat\x1f1", "name": "old:1"}),
-        "alternative_id old:1 1 in uat: record '1 in uat' is not",
+        "alternative_id old:1 1 in uat: record '1 in uat' is missing",
     ),
+    (set_first_row(import_write_table, batch=9), "import_write 9: batch 9 is missing"),
     (set_first_row(import_statement_table, record="trm_9"), "import_statement trm_9 https://example.org/: record"),
     (set_first_row(import_base_table, untaken=b""), "upstream trm_one: untaken cannot be read"),
 ]
@@ -331,11 +383,11 @@ def clear_index(writing: SearchIndexWriter, changes: list[Change]) -> None:
 @pytest.mark.parametrize(
     ("corrupt", "message"),
     [
-        (index_old_version, "trm_one is not in the search index as the log has it, but version 1"),
-        (index_twice, "trm_one is not in the search index as the log has it, but version 2, published, version 2"),
-        (index_wrong_label, "trm_one is not in the search index as the log has it, but version 2"),
-        (clear_index, "trm_two is not in the search index as the log has it, but nothing"),
-        (index_unknown_record, "1 documents of no record that there is"),
+        (index_old_version, "trm_one in the search index differs from the log: version 1"),
+        (index_twice, "trm_one in the search index differs from the log: version 2, published, version 2"),
+        (index_wrong_label, "trm_one in the search index differs from the log: version 2"),
+        (clear_index, "trm_two in the search index differs from the log: nothing"),
+        (index_unknown_record, "1 documents of missing records"),
     ],
 )
 def test_an_index_that_does_not_agree_with_the_catalogue_is_told_of(
@@ -367,7 +419,7 @@ def test_an_index_that_is_behind_or_missing_is_no_fault_and_told_of(database: Da
         save_entries(transaction, build_log_entry("second", suffix="one", version=3))
     comparison = check_index(database, index)
     assert comparison.problems == []
-    assert "stands at revision 4, the catalogue at 6" in comparison.remarks[0]
+    assert "is at revision 4, the catalogue at 6" in comparison.remarks[0]
     shutil.rmtree(index)
     missing = check_index(database, index)
     assert missing.problems == []
@@ -412,5 +464,5 @@ def test_the_command_tells_what_to_do_about_a_broken_catalogue(database: Databas
     result = run_cli("check", "--database", database_url)
     text = " ".join(result.stderr.split())
     assert result.returncode == 1
-    assert "1 problem: • change 1 in the log is not as it should be: version 1 of trm_one" in text
+    assert "1 problem: • change 1 in the log is wrong: version 1 of trm_one" in text
     assert "`lexarium restore`" in text

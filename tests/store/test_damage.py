@@ -109,8 +109,8 @@ def test_damage_that_a_read_meets_stops_reads_and_writes_until_a_check_passes(fi
         checked = run_cli("check", "--database", f"sqlite:///{file}")
         assert checked.returncode == 0, checked.stderr
         assert_all_answered(server, token)
-    assert server.log.count("nothing is read or written") == 1
-    assert server.log.count("reads and writes go on") == 1
+    assert server.log.count("reads and writes are refused") == 1
+    assert server.log.count("reads and writes are accepted again") == 1
     assert "Traceback" not in server.log
 
 
@@ -151,7 +151,7 @@ def test_damage_that_nobody_has_met_is_found_after_the_start_and_known_to_every_
         database = Database(server.url)
         wait_until(lambda: database.backend.find_damage() is not None)
         database.close()
-        wait_until(lambda: server.log.count("nothing is read or written") == 2)  # once in each worker
+        wait_until(lambda: server.log.count("reads and writes are refused") == 2)  # once in each worker
         for _ in range(20):
             assert reports_damage(server.get("/readyz"))
             assert reports_damage(server.get("/api/v-alpha/concept"))

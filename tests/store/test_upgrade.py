@@ -19,7 +19,7 @@ from lexarium.services.maintenance.backup import create_upgrade_backup
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.store import migrations
 from lexarium.store.database import Database
-from lexarium.store.maintenance.upgrade import read_schema_version, upgrade_schema
+from lexarium.store.maintenance.upgrade import BACKUP_VERSION, read_schema_version, upgrade_schema
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.schema import metadata
 from tests.support.databases import DatabaseUrlFactory
@@ -47,6 +47,8 @@ upgrade_schema(Database(url), lambda connection: None)
 """
 
 
+# The last that is not upgraded without a backup.
+BACKED_UP_VERSIONS = [version for version in VERSIONS if version < BACKUP_VERSION][-1:]
 EARLY_STEPS = (VERSIONS[1], VERSIONS[len(VERSIONS) // 2])
 
 
@@ -112,6 +114,12 @@ def check_upgrade(old_url: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS[-2:-1])
+def test_a_database_that_needs_no_backup_is_upgraded_by_any_command(version: str, old_url: str) -> None:
+    result = run_cli("user", "list", "--database", old_url)
+    assert (result.returncode, read_version(old_url)) == (0, SCHEMA_VERSION), result.stderr
+
+
+@pytest.mark.parametrize("version", BACKED_UP_VERSIONS)
 @pytest.mark.parametrize(
     "command", [("serve", "--port", "0"), ("user", "list"), ("import", "x.csv"), ("vocabulary", "list"), ("check",)]
 )
@@ -120,47 +128,49 @@ def test_a_command_other_than_migrate_leaves_an_old_database_as_it_is_and_says_w
 ) -> None:
     result = run_cli(*command, "--database", old_url)
     assert result.returncode == 1
-    assert f"its schema is {version}): `lexarium migrate` backs it up and upgrades it." in unwrap(result.stderr)
+    assert f"its schema is {version}). Run `lexarium migrate` to back it up and upgrade it." in unwrap(result.stderr)
     assert read_version(old_url) == version
 
 
-@pytest.mark.parametrize("version", VERSIONS[-2:-1])
+@pytest.mark.parametrize("version", BACKED_UP_VERSIONS)
 def test_migrate_backs_an_old_database_up_before_it_upgrades_it(
     version: str, old_url: str, tmp_path: Path, blank_url: DatabaseUrlFactory
 ) -> None:
     file = tmp_path / "kept.db"
     result = run_cli("migrate", "--backup", file, "--database", old_url)
     assert result.returncode == 0, result.stderr
-    assert f"{file} (" in result.stdout
-    assert "To go back: stop the servers, " in result.stdout
-    assert f"is upgraded from schema {version} to {SCHEMA_VERSION}." in result.stdout
+    assert f"{file} and verified it (" in result.stdout
+    assert "To downgrade: stop the servers, " in result.stdout
+    assert f"from schema {version} to {SCHEMA_VERSION}." in result.stdout
     assert (read_version(old_url), read_version(f"sqlite:///{file}")) == (SCHEMA_VERSION, version)
     with closing(sqlite3.connect(file)) as copy, closing(sqlite3.connect(":memory:")) as expected:
         expected.executescript((UPGRADES_FOLDER / f"{version}.sql").read_text())
         assert read_tables(copy) == read_tables(expected)
     again = run_cli("migrate", "--database", old_url)
-    assert (again.returncode, "has schema" in again.stdout) == (0, True)
+    assert (again.returncode, "is already at schema" in again.stdout) == (0, True)
     restored = blank_url("sqlite")
     assert run_cli("restore", file, "--database", restored).returncode == 0
     assert read_version(restored) == SCHEMA_VERSION
 
 
-@pytest.mark.parametrize("version", VERSIONS[-2:-1])
+@pytest.mark.parametrize("version", BACKED_UP_VERSIONS)
 def test_migrate_changes_nothing_where_the_backup_cannot_be_made(version: str, old_url: str, tmp_path: Path) -> None:
     file = tmp_path / "kept.db"
     file.touch()
     result = run_cli("migrate", "--backup", file, "--database", old_url)
     assert (result.returncode, read_version(old_url)) == (1, version)
-    assert f"{file} is there already." in unwrap(result.stderr)
+    assert f"{file} already exists." in unwrap(result.stderr)
     result = run_cli("migrate", "--backup", tmp_path / "missing" / "kept.db", "--database", old_url)
     assert (result.returncode, read_version(old_url)) == (1, version)
 
 
-@pytest.mark.parametrize("version", VERSIONS[-2:-1])
+@pytest.mark.parametrize("version", BACKED_UP_VERSIONS)
 def test_migrate_needs_room_for_the_backup(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(create_old_database(version, tmp_path / "old.db"))
     monkeypatch.setattr("shutil.disk_usage", lambda _: DiskUsage(1, 1, 0))
-    with pytest.raises(DiskFull, match=r"no room for the backup .*old\.db\.before-0013: .* Nothing was changed"):
+    with pytest.raises(
+        DiskFull, match=r"Not enough disk space for the backup .*old\.db\.before-0013: .* Nothing was changed"
+    ):
         upgrade_schema(database, lambda connection: create_upgrade_backup(database, connection))
     database.close()
     assert read_version(f"sqlite:///{tmp_path}/old.db") == version

@@ -15,8 +15,10 @@ from psycopg.conninfo import conninfo_to_dict
 from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.position import create_epoch
 from tests.support.postgres import PostgresServer
+from tests.support.server import Server
 
 ENGINES = ("sqlite", "postgres")
+_SQLITE_NAME = "catalogue.db"
 # Takes the name of an engine; returns the URL of a new database.
 DatabaseUrlFactory = Callable[[str], str]
 
@@ -50,10 +52,19 @@ class Databases:
                 connection.execute("UPDATE catalogue SET epoch = %s", [create_epoch()])
         return url
 
+    def make_sample(self, engine: str) -> str:
+        """Return the URL of a copy of the sample catalogue; on SQLite it has a search index."""
+        name = _new_name()
+        if engine == "sqlite":
+            # The index belongs to the epoch, so the copy keeps the epoch.
+            shutil.copytree(self._sqlite_sample.parent, self._folder / name)
+            return f"sqlite:///{self._folder}/{name}/{_SQLITE_NAME}"
+        return self._create(name, self._postgres_sample)
+
     def _sqlite_url(self, name: str) -> str:
         folder = self._folder / name
         folder.mkdir()
-        return f"sqlite:///{folder}/{name}.db"
+        return f"sqlite:///{folder}/{_SQLITE_NAME}"
 
     @cached_property
     def _sqlite_template(self) -> Path:
@@ -66,6 +77,19 @@ class Databases:
         url = self.make_blank("postgres")
         open_database(url).close()
         return url.partition("?")[0].rpartition("/")[2]
+
+    @cached_property
+    def _sqlite_sample(self) -> Path:
+        return Path(self._load_sample("sqlite").removeprefix("sqlite:///"))
+
+    @cached_property
+    def _postgres_sample(self) -> str:
+        return self._load_sample("postgres").partition("?")[0].rpartition("/")[2]
+
+    def _load_sample(self, engine: str) -> str:
+        url = self.make_migrated(engine)
+        with Server(url, "--sample"):
+            return url
 
     def _create(self, name: str, template: str) -> str:
         with psycopg.connect(self._server(), autocommit=True) as connection:

@@ -4,6 +4,7 @@ The test process starts the fork server and sends it requests over a socket: see
 """
 
 import atexit
+import gc
 import json
 import multiprocessing
 import os
@@ -23,16 +24,22 @@ from typing import NoReturn
 import uvicorn._subprocess
 
 from lexarium.cli.main import COMMANDS, run
+from lexarium.settings import Settings
 from lexarium.web.pages.site import get_templates
+from lexarium.web.v1.openapi.document import build_document
 from lexarium.web.v1.operations import OPERATIONS
 from tests.support.overrides import apply_overrides
 
 _PRELOADED = (
     "lexarium.bootstrap",
     "lexarium.web.v1.app",
+    "lexarium.web.v1.openapi.reference_page",
     "lexarium.store.maintenance.upgrade",
     "lexarium.store.engine.postgres",
-    "uvloop",
+    "anyio._backends._asyncio",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.uvloop",
+    "encodings.idna",
 )
 _MAX_MESSAGE_BYTES = 1 << 20
 _ROOT = Path(__file__).parents[2]
@@ -123,8 +130,10 @@ def _serve_requests(connection: socket.socket) -> None:
         operation.parameters.model_rebuild()
     for name in get_templates().list_templates():
         get_templates().get_template(name)
+    build_document(Settings().title)
     # Fork workers too: uvicorn would spawn them, and each would import all modules again.
     setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
+    gc.freeze()  # The garbage collector of a forked process would copy the pages of all that is loaded.
     while True:
         message, descriptors, _, _ = socket.recv_fds(connection, _MAX_MESSAGE_BYTES, 2)
         if not message:
@@ -150,6 +159,8 @@ def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(request["environment"])  # type: ignore[call-overload]
+    if any(name.endswith("_LIMIT") for name in os.environ):
+        build_document.cache_clear()  # It was built with the default limits.
     os.chdir(str(request["folder"]))
     sys.argv = ["lexarium", *request["arguments"]]  # type: ignore[misc]
     code: object = 0

@@ -10,6 +10,8 @@ from lexarium.store.maintenance.upgrade import create_tables
 from lexarium.store.schema import metadata
 from tests.support.postgres import open_sqlalchemy
 
+# SQLite stores them as numbers.
+_BOOLEANS = {"flagged", "amended"}
 UPGRADES_FOLDER = Path(__file__).parents[1] / "upgrades"
 
 
@@ -30,7 +32,8 @@ def copy_old_database(source_url: str, url: str) -> None:
         for table in target_metadata.sorted_tables:
             source_rows = source.execute(select(source_metadata.tables[table.name])).mappings().all()
             converted_rows = [
-                {**row, "flagged": bool(row["flagged"])} if "flagged" in row else dict(row) for row in source_rows
+                {name: bool(value) if name in _BOOLEANS else value for name, value in row.items()}
+                for row in source_rows
             ]
             if converted_rows:
                 connection.execute(insert(table), converted_rows)

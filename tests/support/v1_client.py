@@ -24,6 +24,7 @@ class V1Client:
         response = self.send("POST", collection, fields)
         assert response.status == 201, response.body
         record: dict[str, Any] = response.json
+        record.pop("warnings", None)  # of similar names
         return record
 
     def patch(self, record: dict[str, Any], **fields: Any) -> dict[str, Any]:

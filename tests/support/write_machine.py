@@ -368,6 +368,7 @@ class WriteMachine(RuleBasedStateMachine):
             if name_key(alias["text"]) not in label_keys:
                 label_keys.add(name_key(alias["text"]))
                 survivor.aliases.append(alias)
+        survivor.sources += [source for source in merged_record.sources if source not in survivor.sources]
         survivor.relations = {
             relation
             for relation in survivor.relations | merged_record.relations
@@ -466,6 +467,9 @@ class WriteMachine(RuleBasedStateMachine):
                 model = copy.deepcopy(self.get_current(other))
                 model.aliases = [
                     item for item in model.aliases if item in before.aliases or item not in merged_model.aliases
+                ]
+                model.sources = [
+                    item for item in model.sources if item in before.sources or item not in merged_model.sources
                 ]
                 model.relations = (model.relations - (merged_model.relations - before.relations)) | (
                     before.relations - merged_model.relations

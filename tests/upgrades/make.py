@@ -106,6 +106,8 @@ def apply_edits(port: int, token: str) -> None:
     send(port, token, "PATCH", "/api/v1/concept/trm_3", {"definition_text": "edited"})
     send(port, token, "DELETE", "/api/v1/concept/trm_4", None)
     send(port, token, "POST", "/api/v1/releases", {"name": "2026.1", "note": "first"})
+    send(port, token, "GET", "/api/v1/releases/2026.1/files/obo", None)
+    send(port, token, "POST", "/api/v1/concept/trm_1/comments", {"text": "a comment"})
     send(port, token, "POST", "/api/v1/proposals", {"collection": "concept", "change": {"name": "proposed"}})
 
 

@@ -9,28 +9,32 @@ import pty
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from lexarium.domain.errors import DatabaseUnavailable
 from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
+from lexarium.services.search import annotator_cache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.transfer.imports import import_files
 from lexarium.settings import Settings
 from lexarium.store import revisions
 from lexarium.store.database import Database
+from lexarium.store.schema import catalogue_table
 from lexarium.web.annotator import get_annotator
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.streaming import read_first_chunk
 from lexarium.web.v1.operations.annotate import render_annotations
-from tests.support.polling import DEADLINE_SECONDS
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.imports import build_log_entry, save_entries
+from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.server import HttpResponse, Server, run_cli
 
 ANNOTATE_PATH = "/api/v1/annotate"
@@ -260,11 +264,9 @@ def test_the_command_tells_every_place_in_json(catalogue: str, tmp_path: Path) -
     assert second == {"document": str(tmp_path / "none.txt"), "annotations": []}
 
 
-@pytest.fixture
-def sample(new_url: Any, sample_paths: list[Path]) -> str:
-    url: str = new_url("sqlite")
-    assert run_cli("import", *sample_paths, "--database", url).returncode == 0
-    return url
+@pytest.fixture(scope="module")
+def sample(sample_url: DatabaseUrlFactory) -> str:
+    return sample_url("sqlite")
 
 
 def test_the_command_reads_standard_input(sample: str) -> None:
@@ -363,16 +365,16 @@ def test_names_that_are_long_in_coming_are_a_503_that_says_when_to_try_again(mon
     coming: Future[Annotator] = Future()
     annotating = SimpleNamespace(get_current=lambda: coming)
     monkeypatch.setattr("lexarium.web.annotator._WAIT_SECONDS", 0)
-    with pytest.raises(HTTPProblem, match="still being read") as error:
+    with pytest.raises(HTTPProblem, match="still loading") as error:
         asyncio.run(get_annotator(annotating))  # type: ignore[arg-type]
     assert (error.value.status, "Retry-After" in error.value.headers) == (503, True)
 
 
 def test_names_that_could_not_be_read_are_read_on_at_the_next_call(
-    database: Database, sample_paths: list[Path], monkeypatch: pytest.MonkeyPatch
+    database: Database, sample_paths: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import_files(database, sample_paths)
-    annotating = AnnotatorCache(database)
+    annotating = AnnotatorCache(database, str(tmp_path))
     labelled = revisions.list_changed_labels
 
     def fail_after_first(connection: Connection, seq: int, revision: int, limit: int) -> list[revisions.ChangedLabels]:
@@ -387,3 +389,108 @@ def test_names_that_could_not_be_read_are_read_on_at_the_next_call(
     text = "Stroop tasks and working memory"
     batches = annotating.get_current().result(10).find_mentions([text], ("concept", "task"))
     assert [mention.text for batch in batches for mention in batch] == ["Stroop tasks", "working memory"]
+
+
+class TestFile:
+    """The file that keeps the names for the next start."""
+
+    @pytest.fixture
+    def reads(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """Revisions from which labels are read."""
+        revisions_read: list[int] = []
+        list_changed_labels = revisions.list_changed_labels
+
+        def record_read(connection: Connection, seq: int, *args: int) -> list[revisions.ChangedLabels]:
+            revisions_read.append(seq)
+            return list_changed_labels(connection, seq, *args)
+
+        monkeypatch.setattr(revisions, "list_changed_labels", record_read)
+        return revisions_read
+
+    @pytest.fixture
+    def start(self, database: Database, sample_paths: list[Path], tmp_path: Path) -> Callable[[], AnnotatorCache]:
+        """Return a function that gives what a process has after a start."""
+        import_files(database, sample_paths)
+        return lambda: AnnotatorCache(database, str(tmp_path))
+
+    def find_texts(self, cache: AnnotatorCache, text: str) -> list[str]:
+        annotator = cache.get_current().result(DEADLINE_SECONDS)
+        found = [mention.text for batch in annotator.find_mentions([text], ("concept",)) for mention in batch]
+        cache.get_current().result(DEADLINE_SECONDS)  # after the file is written
+        return found
+
+    def test_no_names_are_read_from_the_database_at_a_second_start(
+        self, start: Callable[[], AnnotatorCache], reads: list[int]
+    ) -> None:
+        assert self.find_texts(start(), "a working memory") == ["working memory"]
+        assert reads
+        reads.clear()
+        assert self.find_texts(start(), "a working memory") == ["working memory"]
+        assert reads == []
+
+    def test_after_a_start_only_what_has_changed_is_read(
+        self, start: Callable[[], AnnotatorCache], reads: list[int], database: Database
+    ) -> None:
+        self.find_texts(start(), "")
+        revision = database.get_position().revision
+        with database.write() as transaction:
+            save_entries(transaction, build_log_entry("flumming"))
+        reads.clear()
+        assert self.find_texts(start(), "flumming and working memory") == ["flumming", "working memory"]
+        assert reads == [revision]
+
+    def test_after_many_changes_the_file_is_written_again(
+        self,
+        start: Callable[[], AnnotatorCache],
+        reads: list[int],
+        database: Database,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(annotator_cache, "_MIN_UNSAVED_CHANGES", 1)
+        monkeypatch.setattr(annotator_cache, "_UNSAVED_PART", 0)
+        self.find_texts(start(), "")
+        with database.write() as transaction:
+            save_entries(transaction, build_log_entry("flumming"), build_log_entry("grobbling"))
+        self.find_texts(start(), "")
+        reads.clear()
+        assert self.find_texts(start(), "flumming, grobbling") == ["flumming", "grobbling"]
+        assert reads == []
+
+    @pytest.mark.parametrize("content", [b"", b"lexarium", bytes(1_000)])
+    def test_a_damaged_file_is_made_anew(
+        self, start: Callable[[], AnnotatorCache], reads: list[int], tmp_path: Path, content: bytes
+    ) -> None:
+        self.find_texts(start(), "")
+        (tmp_path / "annotator").write_bytes(content)
+        assert self.find_texts(start(), "a working memory") == ["working memory"]
+        reads.clear()
+        self.find_texts(start(), "")
+        assert reads == []
+
+    def test_the_file_of_another_catalogue_is_not_used(
+        self, start: Callable[[], AnnotatorCache], reads: list[int], database: Database
+    ) -> None:
+        self.find_texts(start(), "")
+        with database.backend.engine.begin() as connection:
+            connection.execute(update(catalogue_table).values(epoch="restored"))
+        reads.clear()
+        assert self.find_texts(start(), "a working memory") == ["working memory"]
+        assert reads[0] == 0
+
+    def test_a_folder_that_cannot_be_written_keeps_nobody_from_annotating(
+        self, database: Database, sample_paths: list[Path], tmp_path: Path
+    ) -> None:
+        import_files(database, sample_paths)
+        (tmp_path / "file").write_text("")
+        cache = AnnotatorCache(database, str(tmp_path / "file" / "folder"))
+        assert self.find_texts(cache, "a working memory") == ["working memory"]
+
+    def test_a_server_reads_the_file_that_the_one_before_it_wrote(self, url: str, tmp_path: Path) -> None:
+        path = tmp_path / "annotator"
+        with Server(url, "--sample", LEXARIUM_INDEX=str(tmp_path)) as server:
+            assert list_mentions(server, "a working memory") == ["working memory"]
+            wait_until(path.exists)
+        written = path.stat().st_ino
+        with Server(url, LEXARIUM_INDEX=str(tmp_path)) as server:
+            assert list_mentions(server, "a working memory") == ["working memory"]
+        assert path.stat().st_ino == written  # Names read from the database would have been written.

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 
 from lexarium.domain.account import Account, Role
 from lexarium.domain.errors import Conflict, DatabaseUnavailable, NotFound, PermissionDenied, StoreError
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.permissions import Caller
+from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.import_request import ImportRequest
 from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions, UploadManager, UploadStatus
 from lexarium.store.database import Database
 from tests.support.browserless_client import BrowserlessClient
@@ -47,7 +50,7 @@ def test_an_upload_is_found_by_its_sender_and_ticket_alone(uploads: UploadManage
         (build_caller("ada"), "another"),
         (build_caller("ada"), "../.."),
     ):
-        with pytest.raises(NotFound, match="on the server that got them"):
+        with pytest.raises(NotFound, match="only on one server"):
             uploads.get(who, ticket)
     with pytest.raises(PermissionDenied):
         uploads.receive(build_caller("eve", Role.CONTRIBUTOR), [], ImportOptions())
@@ -88,16 +91,39 @@ def test_whether_files_were_imported_is_claimed_only_where_it_is_known(
 
     def fail_unanswered(*arguments: Any, **options: Any) -> ImportReport:
         if committed:
-            import_files(*arguments, **options)
+            run_import(*arguments, **options)
         raise DatabaseUnavailable("the commit was not answered")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lexarium.services.transfer.uploads.import_files", fail_unanswered)
+        patched.setattr("lexarium.services.transfer.uploads.run_import", fail_unanswered)
         upload = uploads.apply(ada, ticket, None, WAIT_SECONDS)
     assert upload.stage == UploadStatus.UNCERTAIN
-    assert "is not known" in upload.wrong
+    assert "status unknown" in upload.wrong
     report = uploads.preview(ada, ticket, ImportOptions(), WAIT_SECONDS).report
     assert report["unchanged" if committed else "created"] == {"concept": 1}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_vocabulary_that_is_being_imported_is_seen_by_no_other_thread(
+    database: Database, tmp_path: Path, dry_run: bool
+) -> None:
+    path = tmp_path / "birds.obo"
+    path.write_text("format-version: 1.2\nontology: birds\n\n[Term]\nid: birds:1\nname: owl\n")
+    seen: list[bool] = []
+
+    def look(*_: object) -> None:
+        assert "birds" in VOCABULARIES
+        with ThreadPoolExecutor(1) as threads:
+            # A request that reads the vocabularies again must not take them from the import either.
+            threads.submit(database.run_read, database.follow_vocabularies).result()
+            seen.append(threads.submit(lambda: "birds" in VOCABULARIES).result())
+
+    with database.isolate_vocabularies():
+        report = run_import(database, ImportRequest([path], dry_run=dry_run), look)
+    assert (report.vocabulary, set(seen)) == ("birds", {False})
+    assert "birds" not in VOCABULARIES
+    database.run_read(database.follow_vocabularies)
+    assert ("birds" in VOCABULARIES) is not dry_run
 
 
 @pytest.fixture(params=["looking", "importing"])
@@ -134,8 +160,8 @@ def test_an_import_whose_server_was_killed_is_told_as_broken_and_begun_again(
 ) -> None:
     server, person = restarted_server
     body = person.open(person.path)
-    assert "The server was stopped in the midst of it." in body
+    assert "The server stopped during the import." in body
     was_previewing = request.node.callspec.params["restarted_server"] == "looking"
-    assert ("Nothing was imported" in body, "Perhaps imported" in body) == (was_previewing, not was_previewing)
+    assert ("Nothing was imported" in body, "Import status unknown" in body) == (was_previewing, not was_previewing)
     assert server.get("/api/v1/concept").json["total"] == 0
-    assert "The server was stopped" not in person.press("Look again")
+    assert "The server stopped" not in person.press("Preview again")

@@ -37,7 +37,9 @@ def test_a_line_names_what_an_earlier_one_has_made(shared_server: Server, curato
     label, top, leaf, other = (result["id"] for result in results[:4])
     assert [result["id"] for result in results[4:]] == [leaf, other, top]
     assert [result["version"] for result in results] == [1, 1, 1, 1, 2, 2, 2]
-    assert results[-1]["warnings"] == ["2 records are still related to it."]
+    assert results[-1]["warnings"] == [
+        {"field": "state", "detail": "2 records are still related to it.", "id": None, "name": None}
+    ]
     record = shared_server.get(f"/api/v1/concept/{leaf}").json
     assert record["relations"] == {"KINDOF": [top], "PARTOF": [other]}
     assert shared_server.get(f"/api/v1/concept/{other}").json["id_concept_class"] == label
@@ -87,18 +89,18 @@ def test_every_mistake_of_every_kind_is_told_at_once(shared_server: Server, cura
         "/9/target", "/10/version", "/11/change/name", "/11/change/colour", "/12/record/relations/KINDOF/1", "/13",
         "/14/as", "/15/as",
     ]  # fmt: skip
-    assert details["/1"].startswith("Line 1 is not JSON")
+    assert details["/1"].startswith("Line 1 is not valid JSON")
     assert details["/5/record/name"] == "Line 5: record/name must not be empty."
-    assert details["/9/target"] == "Line 9: target is the record itself, which cannot be related to itself."
-    assert f"version {newer['version']} now" in details["/10/version"]
-    assert rejected.json["detail"].startswith(f"Nothing was done: {len(details)} mistakes.")
+    assert details["/9/target"] == "Line 9: target must not be the record itself."
+    assert f"is at version {newer['version']}" in details["/10/version"]
+    assert rejected.json["detail"].startswith(f"Batch rejected: {len(details)} problems.")
     assert shared_server.get("/api/v1").json["revision"] == position
 
 
 def test_of_very_many_mistakes_the_first_are_told_and_the_rest_counted(curator: V1Client) -> None:
     rejected = send_batch(curator, *([{"op": "fly"}] * (MAX_PROBLEMS + 500)))
     assert len(rejected.json["errors"]) == MAX_PROBLEMS == 1_000
-    assert "1,500 mistakes, of which the first 1,000 are told" in rejected.json["detail"]
+    assert "1,500 problems (first 1,000 shown)" in rejected.json["detail"]
 
 
 def test_retiring_what_is_in_use_says_so(curator: V1Client) -> None:
@@ -108,7 +110,8 @@ def test_retiring_what_is_in_use_says_so(curator: V1Client) -> None:
     unused = curator.create(name="unused", relations={"KINDOF": [top["id"]]})
     assert "warnings" not in curator.send("DELETE", build_path(unused), If_Match='"1"').json
     warned = [curator.send("DELETE", build_path(record), If_Match='"1"').json["warnings"] for record in (label, top)]
-    assert warned == [["2 records are still in this class."], ["1 record is still related to it."]]
+    details = ["2 records are still in this class.", "1 record is still related to it."]
+    assert warned == [[{"field": "state", "detail": detail, "id": None, "name": None}] for detail in details]
 
 
 def test_a_way_up_goes_through_what_is_retired_and_says_so(curator: V1Client) -> None:

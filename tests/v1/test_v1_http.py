@@ -303,19 +303,19 @@ def test_every_problem_of_a_body_is_named_at_once(
 @pytest.mark.parametrize(
     ("request_line", "body", "message"),
     [
-        ("POST concept", {"name": "x", "aliases": ["y"]}, "aliases/0 should be an object."),
+        ("POST concept", {"name": "x", "aliases": ["y"]}, "aliases/0 must be an object."),
         ("POST concept", {"name": "x", "aliases": [{"text": "y", "lang": "?"}]},
-         "aliases/0/lang should be the tag of a language, such as en or pt-BR."),
-        ("POST concept", {"name": "x", "aliases": "y"}, "aliases should be a list."),
+         "aliases/0/lang must be a language tag, such as en or pt-BR."),
+        ("POST concept", {"name": "x", "aliases": "y"}, "aliases must be a list."),
         ("POST concept", {"name": "x" * 501}, "name must have at most 500 characters."),
-        ("POST concept", {"name": 5}, "name should be text."),
-        ("POST releases", {"name": "a b"}, "name should be up to 100 letters, digits, dots, hyphens and underscores"),
+        ("POST concept", {"name": 5}, "name must be text."),
+        ("POST releases", {"name": "a b"}, "name must be up to 100 letters, digits, dots, hyphens and underscores"),
         ("GET concept/x/diff?to=1", None, "from is required."),
-        ("GET concept?limit=x", None, "limit should be a whole number."),
+        ("GET concept?limit=x", None, "limit must be a whole number."),
         ("GET concept?limit=1001", None, "limit must be at most 1,000."),
-        ("GET concept?fields=", None, "fields should name at least one; there are id, collection,"),
-        ("GET concept?fields=a,,b,", None, "fields names a, b, which there is not; there are id,"),
-        ("GET concept?flagged=x", None, "flagged should be true or false."),
+        ("GET concept?fields=", None, "fields must have at least one; valid: id, collection,"),
+        ("GET concept?fields=a,,b,", None, "fields has unknown names (a, b); valid: id,"),
+        ("GET concept?flagged=x", None, "flagged must be true or false."),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_in_sentences(admin: V1Client, request_line: str, body: object, message: str) -> None:
@@ -330,10 +330,10 @@ def test_a_body_that_is_not_utf_8_is_told_where(shared_server: Server, admin: V1
     for address in ("/api/v1/concept", "/api/v-alpha/concept"):
         response = shared_server.request("POST", address, headers, b'{"name":\n "caf\xe9"}')
         assert response.status == 400
-        assert response.json["detail"] == "The body is not UTF-8: its byte 15, on line 2, cannot be read."
+        assert response.json["detail"] == "Request body is not valid UTF-8 at byte 15, line 2."
     headers["Content-Type"] = "application/x-ndjson"
     lines = shared_server.request("POST", "/api/v1/batch", headers, b'{"op": "x"}\n{"op":"caf\xe9"}')
-    assert lines.json["errors"][1]["detail"] == "Line 2 is not UTF-8: its byte 11, on line 1, cannot be read."
+    assert lines.json["errors"][1]["detail"] == "Line 2 is not valid UTF-8 at byte 11, line 1."
 
 
 # Lists and cursors

@@ -104,6 +104,20 @@ def test_merges_into_one_record_are_taken_back_in_any_order_unless_both_brought_
     assert get_content(curator, survivor["id"], first["id"], second["id"], same_name["id"]) == before
 
 
+def test_a_source_that_two_merges_brought_stays_until_both_are_taken_back(curator: V1Client) -> None:
+    survivor = curator.create(name="kept")
+    first, second = (curator.create(name=name, sources=["Both."]) for name in ("one", "two"))
+    before = get_content(curator, survivor["id"], first["id"], second["id"])
+    for record in (first, second):
+        merge(curator, record["id"], survivor["id"])
+    rejected = revert_merge(curator, first)
+    assert (rejected.status, rejected.json["undo_first"]) == (409, second["id"])
+    assert revert_merge(curator, second).status == 200
+    assert get_record(curator, survivor["id"])["sources"] == ["Both."]
+    assert revert_merge(curator, first).status == 200
+    assert get_content(curator, survivor["id"], first["id"], second["id"]) == before
+
+
 def test_a_record_comes_back_only_after_those_that_it_names(curator: V1Client) -> None:
     top, other, survivor = (curator.create(name=name) for name in ("top", "other", "kept"))
     merged = curator.create(name="gone", relations={"KINDOF": [top["id"]]})

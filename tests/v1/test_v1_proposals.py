@@ -60,7 +60,7 @@ def test_a_proposal_that_changes_nothing_is_refused(curator: V1Client, contribut
     for method, body in (("PUT", draft), ("PUT", same), ("PATCH", {"name": "One"}), ("PATCH", {})):
         rejected = contributor.send(method, build_path(record), body, If_Match=get_etag(record))
         assert rejected.status == 422
-        assert "nothing" in rejected.json["detail"]
+        assert "No changes" in rejected.json["detail"]
     body = {"collection": "concept", "record": record["id"], "change": {"name": "One"}}
     assert curator.send("POST", "proposals", body).status == 422
 

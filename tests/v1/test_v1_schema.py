@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -134,7 +133,7 @@ def list_modes(operation: Any) -> list[GenerationMode]:
     return [GenerationMode.POSITIVE]
 
 
-@pytest.mark.parametrize("runs", [1, pytest.param(8, marks=pytest.mark.full)])
+@pytest.mark.parametrize("runs", [1, pytest.param(4, marks=pytest.mark.full)])
 def test_every_response_to_generated_requests_is_documented(api: ApiServer, runs: int) -> None:
     document = api.document
     schema = schemathesis.openapi.from_dict(document)
@@ -280,8 +279,8 @@ def test_the_page_shows_the_whole_document(api: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("operation", ["create_record", "patch_record", "batch", "valpha_create_task"])
-def test_a_command_on_the_page_works_unchanged(operation: str, tmp_path: Path) -> None:
-    with Server(f"sqlite:///{tmp_path}/sample.db", "--sample") as server:
+def test_a_command_on_the_page_works_unchanged(operation: str, sample_url: DatabaseUrlFactory) -> None:
+    with Server(sample_url("sqlite")) as server:
         details = DocsPage(server.get("/docs").body.decode()).details[operation]
         command = re.search(r"curl .*?'(?=\n\s*(?:\n|[A-Z]))", details, re.DOTALL)
         assert command
@@ -294,6 +293,7 @@ def test_a_command_on_the_page_works_unchanged(operation: str, tmp_path: Path) -
         assert json.loads(completed.stdout.splitlines()[0])["id"]
 
 
+COMMENTS_PATH = "/api/v1/{collection}/{id}/comments"
 OPERATION_ORDER = (
     "POST batch", "POST users", "POST vocabularies", "POST releases", "POST", "PATCH", "PUT {id}", "PUT", "GET",
     "OPTIONS", "DELETE", "DELETE {id}", "POST revert", "POST merge",
@@ -381,6 +381,12 @@ class SampleServer:
                 response = self.send("POST", start.removesuffix("/{id}"), body)
                 assert response.status < 300, response.body
                 return path.replace("{id}", response.json["id"])
+        if "{thread}" in path:
+            record_target = target.partition("/comments")[0]
+            thread = self.send("POST", f"{record_target}/comments", self.get_example(COMMENTS_PATH)).json
+            target = target.replace("cmt_2b6d0f4a8c1e3975", thread["id"])
+            if path.endswith("/reopen"):
+                assert self.send("POST", target.replace("/reopen", "/close"), {}).status == 200
         if path.endswith("/restore"):
             body = {"slug": "old", "title": "Old", "schema": "skos"}
             assert self.send("POST", "/api/v1/vocabularies", body).status == 201
@@ -396,8 +402,9 @@ class SampleServer:
         return f'"{history["items"][0]["version"]}"'
 
 
-def test_every_operation_does_what_its_example_says(tmp_path: Path) -> None:
-    with Server(f"sqlite:///{tmp_path}/sample.db", "--sample", LEXARIUM_WEBHOOKS_PRIVATE="yes") as server:
+def test_every_operation_does_what_its_example_says(sample_url: DatabaseUrlFactory) -> None:
+    variables = {"LEXARIUM_WEBHOOKS_PRIVATE": "yes", "LEXARIUM_COMMENT_RATE": "1000"}
+    with Server(sample_url("sqlite"), **variables) as server:
         sample = SampleServer(server)
         for method, path, operation in sample.list_operations():
             if path.endswith("/sign-in"):

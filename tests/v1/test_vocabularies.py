@@ -14,6 +14,7 @@ from lexarium.domain.record import ALTERNATIVE_ID, Record
 from lexarium.domain.statement import Statement, Text
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import register_vocabularies
+from lexarium.formats.registry import FORMATS
 from lexarium.services.records.lookup import get_record
 from lexarium.store import change_log, vocabularies
 from lexarium.store.change_log import RecordWrite
@@ -22,6 +23,7 @@ from lexarium.store.transaction import Transaction
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import HttpResponse, Server
 from tests.support.v1_client import V1Client, get_etag, send_batch
+from tests.support.vocabularies import add_concept, purge_vocabulary
 
 SEPARATOR = b"\\u001f"
 IDS = ("uat:1", "a/b", "a#b", "50%", "%2F", "größe/é", "x/history", "a?c=d&e", "http://example.org/x#y")
@@ -318,10 +320,15 @@ def test_a_record_is_read_in_the_language_that_is_asked_for(admin: VocabularyCli
     assert german.headers["content-language"] == "de"
     assert "Accept-Language" not in german.headers["vary"]
     assert german.headers["etag"] != admin.send("GET", path).headers["etag"]
+    # Also a response without a language, which caches would give to others.
+    assert "Accept-Language" in admin.send("GET", path).headers["vary"]
     french = admin.send("GET", path, Accept_Language="it, fr;q=0.9, de;q=0.5")
     assert (french.json["name"], french.json["definition"]) == ("Soleil", "Ein Stern.")
     assert french.headers["content-language"] == "fr"
     assert "Accept-Language" in french.headers["vary"]
+    english_definition = admin.send("GET", path, Accept_Language="fr, en;q=0.5")
+    assert english_definition.json["definition"] == "A star."
+    assert english_definition.headers["etag"] != french.headers["etag"]
     listed = admin.send("GET", "vocabularies/uat/collections/concept?lang=de&ids=uat:sun").json["items"]
     assert listed[0]["name"] == "Sonne"
     assert admin.server.get("/id/uat:sun?format=json&lang=de").json["name"] == "Sonne"
@@ -376,7 +383,7 @@ def test_changes_proposals_batches_and_webhooks_name_vocabularies(admin: Vocabul
     results = [json.loads(line) for line in response.body.splitlines()]
     assert {result["vocabulary"] for result in results} == {"birds"}
     assert admin.read(f"vocabularies/birds/records/{results[0]['id']}")["mappings"] == {"exactMatch": ["wd:Q25222"]}
-    changes = admin.read("changes?vocabulary=birds")["items"]
+    changes = admin.read("changes?vocabulary=birds&collection=concept")["items"]
     assert [(item["vocabulary"], item["collection"], item["id"]) for item in changes] == [
         ("birds", "concept", result["id"]) for result in results
     ]
@@ -413,3 +420,95 @@ def test_a_role_in_one_vocabulary_counts_there_alone(admin: VocabularyClient) ->
         == {}
     )
     assert admin.send("PATCH", f"users/{user['id']}", {"role": "curator", "vocabulary": "none"}).status == 404
+
+
+def test_iris_of_other_vocabularies_do_not_begin_with_the_base_of_the_default_one(admin: VocabularyClient) -> None:
+    body = {"slug": "stars", "title": "Stars", "schema": "skos", "base": "https://stars.example/"}
+    assert admin.send("POST", "vocabularies", body).status == 201
+    record = admin.add("uat", "concept", id="uat:base", name="Based")
+    manifest = admin.server.get("/reconcile").json
+    assert admin.send("PATCH", "vocabularies/stars", {"default": True}, If_Match="*").status == 200
+    assert admin.read(get_path(record))["iri"] == record["iri"]
+    assert admin.server.get("/id/uat:base?format=json").json["iri"] == record["iri"]
+    assert admin.read("vocabularies/main")["title"] == "Lexarium"
+    assert admin.server.get("/reconcile").json == manifest
+    assert admin.send("PATCH", "vocabularies/main", {"default": True}, If_Match="*").status == 200
+
+
+def test_a_new_record_has_the_iri_of_its_curie_in_responses_pages_and_exports(admin: VocabularyClient) -> None:
+    prefixes = {"pond": "https://ponds.example/"}
+    for slug, schema, record_id, iri in (
+        ("ponds", "skos", "pond:7", "https://ponds.example/7"),
+        ("lakes", "obo", "LAKE:0000007", "http://purl.obolibrary.org/obo/LAKE_0000007"),
+    ):
+        body = {"slug": slug, "title": slug, "schema": schema, "prefixes": prefixes, "base": "https://base.example/"}
+        assert admin.send("POST", "vocabularies", body).status == 201
+        record = admin.add(slug, "concept" if schema == "skos" else "term", id=record_id, name=slug)
+        assert record["iri"] == iri
+        found = admin.server.get(f"/id/?iri={quote(iri, safe='')}")
+        assert (found.status, found.headers["location"].split("?")[0]) == (308, f"/id/{quote(record_id)}")
+        assert admin.server.get(f"/id/{record_id}?vocabulary={slug}&format=jsonld").json[0]["@id"] == iri
+        assert iri.encode() in admin.server.get(f"/id/{record_id}?vocabulary={slug}&format=html").body
+
+
+def test_an_alternative_id_of_several_records_is_a_choice(admin: VocabularyClient) -> None:
+    assert admin.send("POST", "vocabularies", {"slug": "twins", "title": "Twins", "schema": "obo"}).status == 201
+    database = Database(admin.server.url)
+    database.run_read(database.follow_vocabularies)
+    for local_id in ("twin:1", "twin:2"):
+        add_concept(database, "twins", local_id, {"": local_id}, collection="term", alternative_ids=("twin:0",))
+    database.close()
+    for path in ("vocabularies/twins/records/twin:0", "vocabularies/twins/records?id=twin:0", "records/twin:0"):
+        response = admin.send("GET", path)
+        assert response.status == 300, path
+        assert [item["id"] for item in response.json["candidates"]] == ["twin:1", "twin:2"]
+        assert response.json["detail"] == "twin:0 is an alternative ID of several records: twin:1, twin:2."
+
+
+def test_roles_in_a_purged_vocabulary_do_not_count_in_another_of_its_name(admin: VocabularyClient) -> None:
+    member = VocabularyClient(admin.server, "none")
+    user = member.send("GET", "me").json["id"]
+    private = {"slug": "burrow", "title": "Burrow", "schema": "skos", "private": True}
+    assert admin.send("POST", "vocabularies", private).status == 201
+    assert admin.send("PATCH", f"users/{user}", {"role": "reader", "vocabulary": "burrow"}).status == 200
+    token = admin.send("POST", "tokens", {"account": member.send("GET", "me").json["name"]}).json["token"]
+    assert admin.send("GET", "vocabularies/burrow", Authorization=f"Bearer {token}").status == 200
+    assert admin.send("DELETE", "vocabularies/burrow", If_Match="*").status == 200
+    database = Database(admin.server.url)
+    purge_vocabulary(database, "burrow")
+    database.close()
+    assert admin.send("POST", "vocabularies", private).status == 201
+    assert admin.send("GET", "vocabularies/burrow", Authorization=f"Bearer {token}").status == 404
+
+
+def test_a_record_of_any_vocabulary_is_read_as_rdf(admin: VocabularyClient) -> None:
+    admin.add("uat", "concept", id="uat:rdf", name="Comet", relations={"exactMatch": ["wd:Q3559"]})
+    turtle = admin.server.get("/id/uat:rdf", Accept="text/turtle")
+    assert turtle.status == 200
+    assert b"exactMatch" in turtle.body
+    document = admin.server.get("/id/uat:rdf?format=jsonld")
+    assert document.status == 200
+    assert b"Comet" in document.body
+
+
+def test_an_id_that_is_part_of_no_iri_is_escaped_in_rdf(admin: VocabularyClient) -> None:
+    assert admin.send("POST", "vocabularies", {"slug": "odd", "title": "Odd", "schema": "skos"}).status == 201
+    for record_id in ("odd:5%", "odd:[1]", "odd:a#b#c", "http://[x/%zz", "http://a:b/", "odd:\ue000"):
+        record = admin.add("odd", "concept", id=record_id, name=record_id)
+        path = f"/id/{quote(record['id'], safe='')}?vocabulary=odd&format=turtle"
+        assert admin.server.get(path).status == 200, record_id
+    assert b"odd_5%25>" in admin.send("GET", "export?vocabulary=odd&format=skos").body
+
+
+@pytest.mark.parametrize("name", [name for name, item in FORMATS.items() if item.can_write])
+def test_an_export_has_the_ids_and_collections_of_the_owner(admin: VocabularyClient, name: str) -> None:
+    slug = f"ids-{name}"
+    assert admin.send("POST", "vocabularies", {"slug": slug, "title": "Ids", "schema": "skos"}).status == 201
+    admin.add(slug, "concept", id="i:1", name="i:1")
+    for local_id in ("i:2", "i:3"):
+        last = admin.add(slug, "concept", id=local_id, name=local_id, relations={"related": ["i:1"]})
+    assert admin.write("POST", last, "/merge", {"into": "i:2"}).status == 200
+    exported = admin.send("GET", f"export?vocabulary={slug}&format={name}")
+    assert exported.status == 200
+    for separator in (b"\x1f", SEPARATOR, b"%1F", f"{slug}/concept".encode()):
+        assert separator not in exported.body

@@ -77,7 +77,8 @@ def test_a_change_is_delivered_signed_as_the_feed_tells_it(server: Server, recei
     wait_until(lambda: len(receiver.received) == 1)
     headers, body = receiver.received[0]
     payload = Verifier(hook["secret"]).verify(body, headers)
-    assert payload == server.get("/api/v1/changes?since=1").json["items"][0]
+    # IRIs of the feed begin with the requested address, those of webhooks with the default base.
+    assert payload == server.get("/api/v1/changes?since=1", Host="localhost:8000").json["items"][0]
     assert headers["content-type"] == "application/json"
     assert headers["host"] == f"127.0.0.1:{receiver.port}"
     with pytest.raises(WebhookVerificationError):
@@ -198,7 +199,7 @@ def test_after_a_day_of_failures_a_webhook_is_disabled_until_it_is_enabled(serve
         assert send_request(server, "POST", f"{path}/enable", admin).json["disabled"] is None
         wait_until(lambda: len(receiver.received) == 4)
         assert receiver.list_names(hook["secret"]) == ["one", "one", "one", "two"]
-    assert f"The webhook {hook['id']} is disabled, after 2 attempts: answered 500" in server.stop()
+    assert f"Webhook {hook['id']} was disabled after 2 failed attempts: answered 500" in server.stop()
 
 
 def test_a_receiver_that_is_gone_for_good_may_say_so(server: Server) -> None:
@@ -283,7 +284,7 @@ def test_a_webhook_is_tried_out(server: Server) -> None:
         headers, body = receiver.received[0]
         assert Verifier(hook["secret"]).verify(body, headers)["action"] == "test"
     response = send_request(server, "POST", f"{path}/test", admin).json
-    assert (response["status"], "no answer" in response["error"]) == (None, True)
+    assert (response["status"], "no response" in response["error"]) == (None, True)
     logged = send_request(server, "GET", f"{path}/deliveries", admin).json["items"]
     assert [(delivery["seq"], delivery["status"], delivery["error"] is None) for delivery in logged] == [
         (0, None, False),
@@ -429,7 +430,7 @@ def test_a_name_that_is_never_found_is_given_up_in_time(monkeypatch: pytest.Monk
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
-    with pytest.raises(DeliveryFailed, match="not found in time"):
+    with pytest.raises(DeliveryFailed, match="timed out"):
         find_receiver("http://name.example/", private=True)
     is_finished.set()
 

@@ -36,4 +36,4 @@ def test_the_command_lists_what_does_not_conform(database: Database, url: str) -
     assert json.loads(result.stdout)["conformance"]["records"] == 0
     assert "0 records of uat: all conform." in run_cli("check", "--vocabulary", "uat", "--database", url).stdout
     wrong = run_cli("check", "--vocabulary", "nothing", "--database", url)
-    assert (wrong.returncode, "There is no vocabulary 'nothing'" in wrong.stderr) == (1, True)
+    assert (wrong.returncode, "Vocabulary 'nothing' not found" in wrong.stderr) == (1, True)

@@ -7,15 +7,19 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from lexarium.domain.account import Role
+from lexarium.domain.change import Action
 from lexarium.domain.editing.edit import apply_draft, list_mappings, to_draft
 from lexarium.domain.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from lexarium.domain.identifiers import qualify_id
-from lexarium.domain.record import Record, RecordState, parse_record
+from lexarium.domain.record import Record, RecordState, build_record, parse_record
+from lexarium.domain.record_texts import list_language_texts
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.statement import Statement, Text, normalize
-from lexarium.domain.translations import list_outdated_texts
+from lexarium.domain.schema.common_relations import COMMON_RELATIONS
+from lexarium.domain.schema.predicates import expand_predicate
+from lexarium.domain.statement import Reference, Statement, Text, normalize
 from lexarium.domain.vocabulary import Vocabulary, register_vocabularies
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
@@ -28,11 +32,13 @@ from lexarium.services.curation.proposals import (
 )
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
-from lexarium.services.records.lookup import VersionedRecord, get_record
+from lexarium.services.records.detail import load_detail
+from lexarium.services.records.lookup import VersionedRecord, find_versions, get_record
 from lexarium.services.vocabularies import head_records
-from lexarium.services.vocabularies.access import get_read_scope
+from lexarium.services.vocabularies.access import ReadScope, get_read_scope
 from lexarium.services.vocabularies.conformance import check_conformance
-from lexarium.store import relations, revisions, vocabularies
+from lexarium.store import change_log, relations, revisions, vocabularies
+from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database
 from tests.domain.test_statements import statements as any_statements
 
@@ -116,13 +122,13 @@ def test_drafts_have_the_ids_that_owners_gave(curators: Curators) -> None:
     assert {relation.target for relation in related.record.relations} == {child.record.id}
     with pytest.raises(InvalidInput) as error:
         curators.patch(parent, relations={"broader": ["uat:2"]})
-    assert list_problems(error) == {"relations/broader/0": "would close a circle: uat:2 is below uat:1 already."}
+    assert list_problems(error) == {"relations/broader/0": "would create a cycle: uat:2 is already below uat:1."}
 
 
 def test_an_unknown_relation_names_those_that_there_are(curators: Curators) -> None:
     with pytest.raises(InvalidInput) as error:
         curators.create("made/plant", code="AB", relations={"eats": ["x"]})
-    assert list_problems(error) == {"relations/eats": "is no relation of a plant; there are grows_on."}
+    assert list_problems(error) == {"relations/eats": "is not a relation of a plant; valid: grows_on."}
 
 
 def test_numbers_are_not_used_again_and_end(curators: Curators) -> None:
@@ -133,18 +139,43 @@ def test_numbers_are_not_used_again_and_end(curators: Curators) -> None:
     assert curators.create("doid/term", id="DOID:0001002").record.local_id == "DOID:0001002"
     with pytest.raises(Conflict, match="has no number left"):
         curators.create("doid/term")
-    with pytest.raises(Conflict, match="is taken"):
+    with pytest.raises(Conflict, match="is already used"):
         curators.create("doid/term", id="DOID:0001000")
     assert curators.create("doid/term", id="DOID:0000007").record.local_id == "DOID:0000007"
     with pytest.raises(InvalidInput) as error:
         curators.create("doid/term", id="DOID:1001")
-    assert list_problems(error) == {"id": "should be written DOID:0001001, by the rule of this vocabulary."}
+    assert list_problems(error) == {
+        "id": "must be written DOID:0001001, according to the ID pattern of this vocabulary."
+    }
 
 
 def test_unpadded_numbers_follow_the_highest(curators: Curators) -> None:
     for local_id in ("uat:9", "uat:10", "uat:x11", "uat:012"):
         curators.create("uat/concept", id=local_id) if local_id != "uat:012" else None
     assert curators.create("uat/concept").record.local_id == "uat:11"
+
+
+def test_unpadded_numbers_are_read_once_and_then_from_changes_since(curators: Curators, url: str) -> None:
+    executed: list[str] = []
+    event.listen(curators.database.backend.engine, "before_cursor_execute", lambda *args: executed.append(args[2]))
+    for number in (1, 2):
+        assert curators.create("uat/concept").record.local_id == f"uat:{number}"
+    first, second = (statement for statement in executed if "ltrim" in statement)
+    assert "seq >" not in first
+    assert "seq >" in second
+    # Another process mints numbers, too.
+    other = Database(url)
+    with other.write() as transaction:
+        RecordWriter(transaction, curators.admin).create(get("uat/concept"), {"name": "x", "id": "uat:20"})
+    other.close()
+    assert curators.create("uat/concept").record.local_id == "uat:21"
+    # A number of a write that was rolled back is free.
+    with pytest.raises(RuntimeError), curators.database.write() as transaction:
+        for number in (22, 23):
+            record = RecordWriter(transaction, curators.admin).create(get("uat/concept"), {"name": "x"})
+            assert record.record.local_id == f"uat:{number}"
+        raise RuntimeError
+    assert curators.create("uat/concept").record.local_id == "uat:22"
 
 
 def test_numbers_of_writes_in_one_transaction_differ(curators: Curators) -> None:
@@ -163,13 +194,17 @@ def test_numbers_of_writes_in_one_transaction_differ(curators: Curators) -> None
 def test_where_no_ids_are_minted_the_author_gives_them(curators: Curators) -> None:
     with pytest.raises(InvalidInput) as error:
         curators.create("own/concept")
-    assert list_problems(error) == {"id": "is required: this vocabulary mints no ids."}
+    assert list_problems(error) == {"id": "is required: this vocabulary has no pattern for new IDs."}
     with pytest.raises(InvalidInput) as error:
         curators.create("own/concept", id="a\x1fb", name="")
     assert list_problems(error).keys() == {"id", "name"}
     assert curators.create("own/concept", id="https://example.org/a#b").record.local_id == "https://example.org/a#b"
     assert curators.create("made/plant", id="p", code="AB").record.local_id == "p"
     assert curators.create("made/plant", code="AB").record.local_id.startswith("plant_")
+
+
+def list_outdated(record: Record) -> list[tuple[str, str]]:
+    return [(text.field, text.lang) for text in list_language_texts(record) if text.is_outdated]
 
 
 def test_translations_touch_no_other_language(curators: Curators) -> None:
@@ -179,25 +214,24 @@ def test_translations_touch_no_other_language(curators: Curators) -> None:
     record = curators.patch(record, names=[{"text": "étoile", "lang": "fr"}, {"text": "estrela", "lang": "pt-br"}])
     assert to_draft(record.record)["names"] == [{"text": "étoile", "lang": "fr"}, {"text": "estrela", "lang": "pt-BR"}]
     record = curators.patch(record, definition="A luminous ball.", definitions=[{"text": "Une boule.", "lang": "fr"}])
-    assert list_outdated_texts(record.record) == []
+    assert list_outdated(record.record) == []
     record = curators.patch(record, name="sun")
     assert record.record.translated_names == {"fr": "étoile", "pt-BR": "estrela"}
-    assert [(item.field, item.lang) for item in list_outdated_texts(record.record)] == [
-        ("name", "fr"),
-        ("name", "pt-BR"),
-    ]
+    assert list_outdated(record.record) == [("name", "fr"), ("name", "pt-BR")]
     record = curators.patch(record, names=[{"text": "soleil", "lang": "fr"}])
-    assert list_outdated_texts(record.record) == []
+    assert list_outdated(record.record) == []
     with curators.database.read() as snapshot:
-        assert vocabularies.find_translated_names(snapshot, [record.record.id], "fr") == {record.record.id: "soleil"}
-        assert vocabularies.find_translated_names(snapshot, [record.record.id], "pt-BR") == {}
+        assert vocabularies.find_translated_names(snapshot, [record.record.id], ["fr"]) == {
+            record.record.id: {"fr": "soleil"}
+        }
+        assert vocabularies.find_translated_names(snapshot, [record.record.id], ["pt-BR"]) == {}
 
 
 def test_a_translation_may_be_confirmed(curators: Curators) -> None:
     record = curators.create("uat/concept", name="star", names=[{"text": "étoile", "lang": "fr"}])
     record = curators.patch(record, name="stars")
     record = curators.patch(record, names=[{"text": "étoile", "lang": "fr", "source": "stars"}])
-    assert list_outdated_texts(record.record) == []
+    assert list_outdated(record.record) == []
 
 
 def test_a_text_in_the_default_language_is_the_field(curators: Curators) -> None:
@@ -208,7 +242,7 @@ def test_a_text_in_the_default_language_is_the_field(curators: Curators) -> None
     assert (record.record.fields["name"], record.record.translated_names) == ("sun", {})
     with pytest.raises(InvalidInput) as error:
         curators.patch(record, name="a", names=[{"text": "b", "lang": "en"}])
-    assert list_problems(error) == {"names": "has another text in en than `name`."}
+    assert list_problems(error) == {"names": "differs from `name` in en."}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +281,7 @@ def test_inverse_relations_are_stored_once(curators: Curators) -> None:
         writer = RecordWriter(transaction, curators.admin)
         writer.remove_relation(broad, "narrower", "uat:1")
     assert curators.read("uat", "uat:1").record.relation_targets == {}
-    with pytest.raises(Conflict, match="close a circle"):
+    with pytest.raises(Conflict, match="create a cycle"):
         curators.patch(narrow, relations={"broader": ["uat:2"], "narrower": ["uat:2"]})
 
 
@@ -299,7 +333,7 @@ def test_merging_across_vocabularies_offers_a_mapping(curators: Curators) -> Non
     concept = curators.create("uat/concept")
     with curators.database.write() as transaction:
         writer = RecordWriter(transaction, curators.admin)
-        with pytest.raises(Conflict, match="add a mapping to it instead") as error:
+        with pytest.raises(Conflict, match="add a mapping such as exactMatch instead") as error:
             writer.merge(concept, record.record.local_id)
         with pytest.raises(NotFound):
             writer.merge(concept, "own\x1fx")
@@ -367,7 +401,7 @@ def test_proposals_hold_ids_translations_and_mappings(curators: Curators) -> Non
         writer = ProposalWriter(transaction, curators.admin)
         new = writer.create(get("own/concept"), {"id": "b", "name": "b"})
         edit = writer.patch(record, change)
-        with pytest.raises(Conflict, match="is taken"):
+        with pytest.raises(Conflict, match="is already used"):
             writer.create(get("own/concept"), {"id": "a", "name": "b"})
         assert accept_proposal(transaction, curators.admin, new.id, None).record.local_id == "b"
         accepted = accept_proposal(transaction, curators.admin, edit.id, None).record
@@ -430,6 +464,58 @@ def test_relations_have_the_label_of_their_record_or_of_the_bundled_table(curato
     with curators.database.read() as snapshot:
         labels = relations.find_relation_labels(snapshot, "doid", ["is_a", "RO:0002202", "BFO:0000050", "x:1"])
     assert labels == {"is_a": "is a", "RO:0002202": "grows out of", "BFO:0000050": "part of", "x:1": "x:1"}
+
+
+def test_common_relations_and_their_inverses_agree() -> None:
+    labels = {label: inverse for label, inverse in COMMON_RELATIONS.values() if inverse}
+    assert len({label for label, _ in COMMON_RELATIONS.values()}) == len(COMMON_RELATIONS)
+    assert all(labels[inverse] == label for label, inverse in labels.items() if inverse in labels)
+    assert all(expand_predicate(predicate).startswith("http") for predicate in COMMON_RELATIONS)
+
+
+@pytest.mark.parametrize("type_count", [1, 10])
+def test_a_page_with_many_relations_runs_few_queries(curators: Curators, type_count: int) -> None:
+    """Labels, names and targets of all relations are read together."""
+    slug = f"many{type_count}"
+    with curators.database.write() as transaction:
+        values = {"schema": "obo", "title": "Many", "minting": "none"}
+        head_records.create_vocabulary(transaction, curators.admin.account.id, slug, values)
+    collection = COLLECTIONS[f"{slug}/term"]
+    targets = [build_record(collection, {"id": f"t:{number}", "name": f"target {number}"}) for number in range(200)]
+    statements = (
+        Statement(f"x:{number % type_count}", Reference(target.local_id)) for number, target in enumerate(targets)
+    )
+    above = [build_record(collection, {"id": f"t:above{number}", "name": "above"}) for number in range(3)]
+    is_a = Statement("rdfs:subClassOf", Reference("t:above0"))
+    record = build_record(collection, {"id": "t:hub", "name": "hub"}).add_statements([is_a, *statements])
+    above[0] = above[0].add_statements([Statement("rdfs:subClassOf", Reference("t:above1"))])
+    # Others refer to it, and one has its name.
+    children = [
+        build_record(collection, {"id": f"t:below{number}", "name": "hub"}).add_statements(
+            [Statement("rdfs:subClassOf", Reference("t:hub"))]
+        )
+        for number in range(300)
+    ]
+    added = (*targets, record, *above, *children)
+    with curators.database.write() as transaction:
+        writes = [RecordWrite(item, 1, Action.CREATE) for item in added]
+        change_log.save_records(transaction, writes, actor=curators.admin.account.id, at=1)
+        change_log.update_relations(transaction, {relation for item in added for relation in item.relations}, set())
+    executed: list[str] = []
+    event.listen(curators.database.backend.engine, "before_cursor_execute", lambda *args: executed.append(args[2]))
+    with curators.database.read() as snapshot:
+        executed.clear()
+        scope = get_read_scope(curators.admin)
+        _, _, versions = find_versions(snapshot, "t:hub", ReadScope((slug,), is_chosen=True), 6)
+        detail = load_detail(snapshot, versions, scope, ["fr"])
+    others = [group for group in detail.relation_groups if not group.hierarchical]
+    assert sum(len(group.items) for group in others) == 200
+    assert len(others) == type_count
+    assert [group.total for group in detail.relation_groups if group.hierarchical] == [1, 300]
+    assert [item.id for item in detail.hierarchy.paths[0]] == [above[1].id, above[0].id]
+    assert len(detail.namesakes) > 1
+    assert len(detail.history) == 1
+    assert len(executed) <= 8, "\n".join(executed)
 
 
 @given(st.sampled_from(["x/concept", "o/term", "concept", "m/plant"]), any_statements, st.data())

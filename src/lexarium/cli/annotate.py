@@ -33,6 +33,7 @@ from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.serializers import iter_annotations
 from lexarium.services.vocabularies.access import resolve_collections
+from lexarium.settings import Settings
 
 _CHUNK_BYTES = 1 << 16
 _COLUMNS = ("document", "id", "name", "collection", "count", "vocabulary")
@@ -44,24 +45,25 @@ AnnotatedDocument = tuple[str, Iterator[list[Mention]]]
 def run(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Text files; - is standard input.")],
     json_output: Annotated[
-        bool, typer.Option("--json", help="Print every mention: a line of JSON a document.")
+        bool, typer.Option("--json", help="Print every mention as JSON Lines, one line per document.")
     ] = False,
-    csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV also on a terminal.")] = False,
+    csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV, even on a terminal.")] = False,
     output: OutputOption = None,
     collection: LocalCollectionsOption = None,
     vocabulary: VocabulariesOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Count the terms that texts mention by name or alias: CSV, a row a document and term.
+    """Count terms mentioned in text files. Prints CSV, one row per document and term.
 
-    Terms are those of all collections that are not auxiliary, such as concepts, tasks and disorders, unless one is
-    named. On a terminal a table is printed.
+    Searches all collections that are not auxiliary (such as concepts, tasks and disorders), or those named with
+    --collection. On a terminal, prints a table.
     """
     _require_readable(files)
     store = open_database(database, must_exist=True)
     scope = open_scope(store, vocabulary)
     collections = resolve_collections(scope, collection or ()) or scope.searched_collections
-    annotator = AnnotatorCache(store).get_current().result()
+    annotator_cache = AnnotatorCache(store, Settings.from_environment().index)
+    annotator = annotator_cache.get_current().result()
     # A bar on the terminal that shows the output would get between its lines.
     bar = progress_bar() if output is not None or not out.is_terminal else nullcontext(lambda step, done, total: None)
     documents = _iter_documents(annotator, files, collections, bar)
@@ -71,6 +73,7 @@ def run(
         write_output(output, _iter_csv(documents))
     else:
         _print_tables(documents)
+    annotator_cache.get_current().result()  # once the names are in their file, for the next run
 
 
 def _require_readable(files: Sequence[Path]) -> None:
@@ -107,7 +110,7 @@ def _open_bytes(file: Path) -> AbstractContextManager[BinaryIO]:
 
 
 def _iter_text(stream: BinaryIO, file: Path) -> Iterator[str]:
-    """Yield the text of a file, reading it twice: whether it is UTF-8 is known only at its end."""
+    """Yield the text of a file. The file is read twice, because an encoding error may occur at its very end."""
     with TemporaryFile() as copy:
         if not stream.seekable():
             shutil.copyfileobj(stream, copy)
@@ -119,7 +122,7 @@ def _iter_text(stream: BinaryIO, file: Path) -> Iterator[str]:
                 pass
         except UnicodeDecodeError:
             encoding = "cp1252"
-            err.print(f"Warning: {file} is not UTF-8; it is read as Windows-1252.", style="yellow")
+            err.print(f"Warning: {file} is not UTF-8; reading it as Windows-1252.", style="yellow")
         stream.seek(0)
         yield from _iter_decoded(stream, encoding)
 
@@ -166,4 +169,4 @@ def _print_tables(documents: Iterator[AnnotatedDocument]) -> None:
             owner = COLLECTIONS[term.collection]
             table.add_row(f"{count:,}", Text(term.name), owner.vocabulary, owner.local_name, get_local_id(term.id))
         out.print(Text(name, "bold"))
-        out.print(table if table.row_count else "No terms were found.")
+        out.print(table if table.row_count else "No terms found.")

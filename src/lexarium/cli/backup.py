@@ -10,8 +10,8 @@ from lexarium.cli.support.terminal import out, progress_bar
 from lexarium.services.maintenance.backup import create_backup
 
 
-def run(file: Annotated[Path, typer.Argument(help="The file to make.")], database: DatabaseOption = None) -> None:
-    """Write the whole catalogue to a new file, checked, while servers go on: everything, of either engine."""
+def run(file: Annotated[Path, typer.Argument(help="File to create.")], database: DatabaseOption = None) -> None:
+    """Back up the catalogue to a new file and verify it. Servers may keep running."""
     with progress_bar() as progress:
         result = create_backup(open_database(database, must_exist=True), file, progress)
-    out.print(f"{file} holds revision {result.position.revision}: {result.rows['record']:,} records.")
+    out.print(f"Backed up revision {result.position.revision} to {file}: {result.rows['record']:,} records.")

@@ -17,24 +17,24 @@ from lexarium.services.vocabularies.head_records import get_vocabulary, list_voc
 from lexarium.settings import Settings
 
 _REPAIR_HINT = (
-    "Keep the database as it is, and put the last good backup into a new one: `lexarium restore`. "
-    'docs/deploying.md, "When something is broken", has the steps.'
+    "Do not change the database. Restore the last good backup into a new one with `lexarium restore`. "
+    'See "Restore a broken database" in docs/operations/recover.md.'
 )
 
 
 _VocabularyOption = Annotated[
     str | None,
     typer.Option(
-        "--vocabulary", metavar="SLUG", help="Also list what does not conform in a vocabulary.", show_default=False
+        "--vocabulary", metavar="SLUG", help="Also check a vocabulary for nonconforming records.", show_default=False
     ),
 ]
 
 
 def run(json_output: JsonOption = False, vocabulary: _VocabularyOption = None, database: DatabaseOption = None) -> None:
-    """Check that the catalogue agrees with itself: records, relations, log, index. Exit code 1 where it does not.
+    """Check consistency of records, relations, change log and search index. Exits with 1 on problems.
 
-    With a vocabulary, also list what does not conform in it: names, hierarchy, references, values and translations.
-    That is no failure.
+    With --vocabulary, also list nonconforming names, hierarchy, references, values and translations of a vocabulary.
+    These do not change the exit code.
     """
     store = open_database(database, must_exist=True)
     checked = None if vocabulary is None else get_vocabulary(vocabulary)
@@ -73,7 +73,7 @@ def _print_conformance(report: ConformanceReport) -> None:
 
 def _print_report(report: CheckReport, *, is_broken: bool, is_damage_cleared: bool) -> None:
     if report.remarks:
-        err.print("Worth knowing:", style="yellow")
+        err.print("Warnings:", style="yellow")
         print_list(report.remarks, "yellow")
     if report.problems:
         err.print(f"{format_count(len(report.problems), 'problem')}:", style="bold red")
@@ -81,6 +81,6 @@ def _print_report(report: CheckReport, *, is_broken: bool, is_damage_cleared: bo
         if is_broken:  # Problems of the index alone include what to do.
             err.print(_REPAIR_HINT)
     else:
-        out.print(f"{report.records:,} records and {report.changes:,} changes agree.")
+        out.print(f"{report.records:,} records and {report.changes:,} changes checked; no problems found.")
     if is_damage_cleared:
-        out.print("The database is no longer marked as damaged: servers read and write it again.")
+        out.print("The database is no longer marked as damaged. Servers can read and write it again.")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from lexarium.cli.support.index_update import update_index
 from lexarium.cli.support.options import open_database
 from lexarium.cli.support.terminal import err, out, print_list, progress_bar
 from lexarium.services.maintenance.backup import copy_database
@@ -12,13 +13,13 @@ from lexarium.store.maintenance.upgrade import require_current_schema
 
 
 def run(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="The address of the catalogue.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The address of an empty database.")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="Database URL of the catalogue.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="URL of an empty database.")],
 ) -> None:
-    """Take a whole catalogue into another database, say from SQLite to PostgreSQL: all of it, or nothing.
+    """Copy a catalogue to another database, for example from SQLite to PostgreSQL. All or nothing.
 
-    History, accounts, tokens, proposals, releases, webhooks: everything, and it is checked. The source stays as it is.
-    Where something is written to it meanwhile, nothing is kept of the copy: its servers must be stopped.
+    Copies everything, including history, accounts, tokens, proposals, releases and webhooks, and verifies the copy.
+    The source is not changed. Stop its servers first: if it changes during the copy, the copy is discarded.
     """
     source_database = Database(source)
     require_current_schema(source_database)
@@ -26,12 +27,13 @@ def run(
     with progress_bar() as progress:
         copy_result, report = copy_database(source_database, target_database, progress)
     if report.problems:
-        err.print(f"{len(report.problems):,} problems, which the source has too:", style="bold red")
+        err.print(f"{len(report.problems):,} problems, also present in the source:", style="bold red")
         print_list(report.problems, "red")
         raise typer.Exit(1)
+    update_index(target_database)
     rows, location = sum(copy_result.rows.values()), source_database.location
-    out.print(f"Copied {report.records:,} records, {report.changes:,} changes, {rows:,} rows in all; they agree.")
+    out.print(f"Copied {report.records:,} records, {report.changes:,} changes, {rows:,} rows in total; copy verified.")
     out.print(
-        f"To switch: stop the servers of {location}, set LEXARIUM_DATABASE to the new address and start them again."
-        f" What is written to {location} from now on (after revision {copy_result.position.revision}) is not copied."
+        f"To switch: stop the servers of {location}, set LEXARIUM_DATABASE to the new URL and start them again."
+        f" Later changes to {location} (after revision {copy_result.position.revision}) are not copied."
     )

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from lexarium.cli.support.index_update import update_index
 from lexarium.cli.support.options import (
     CollectionOption,
     DatabaseOption,
@@ -18,95 +20,139 @@ from lexarium.cli.support.options import (
     open_database,
     relax_gc,
 )
-from lexarium.cli.support.terminal import err, out, print_list, progress_bar
+from lexarium.cli.support.terminal import MAX_LINES, err, out, print_list, progress_bar
 from lexarium.domain.editing.import_merge import ConflictPreference
-from lexarium.domain.errors import ImportRejected, LexariumError
+from lexarium.domain.errors import FieldProblem, ImportRejected, LexariumError
 from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.numbers import format_count
-from lexarium.domain.vocabulary import VOCABULARIES, get_default_vocabulary
-from lexarium.formats.column_mapping import parse_mapping_options
+from lexarium.formats.column_mapping import MAPPING_TARGETS, parse_mapping_options
 from lexarium.formats.registry import FORMATS, Format
-from lexarium.services.transfer.import_report import ImportConflict, ImportReport, serialize_problems, serialize_report
-from lexarium.services.transfer.imports import import_files
-from lexarium.services.transfer.resource_import import import_resource_files
+from lexarium.services.transfer.file_import import run_import
+from lexarium.services.transfer.import_report import (
+    AffectedKind,
+    ImportConflict,
+    ImportReport,
+    serialize_problems,
+    serialize_report,
+)
+from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 
 _NAMES = ", ".join(FORMATS)
 
 
 def run(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files, in any order; compressed ones too.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files in any order; may be compressed.")],
     format: Annotated[Format | None, choice_option("--format", FORMATS, _NAMES, "NAME", f"One of {_NAMES}.")] = None,
     vocabulary: Annotated[
         str | None,
-        typer.Option("--vocabulary", metavar="SLUG", help="Vocabulary to import into; created if it is not there."),
+        typer.Option(
+            "--vocabulary",
+            metavar="SLUG",
+            help="Vocabulary to import into; created if it does not exist. Default: the vocabulary named in the file.",
+        ),
     ] = None,
     collection: CollectionOption = None,
     map: Annotated[
         list[str] | None,
-        typer.Option(
-            "--map", metavar="COLUMN=FIELD", help="What a column or predicate means; or a file of such pairs."
-        ),
+        typer.Option("--map", metavar="COLUMN=FIELD", help="Map a column to a field, or name a file with such pairs."),
     ] = None,
-    theirs: Annotated[
-        bool, typer.Option("--theirs", help="Take the file's where it and someone here changed the same.")
+    lang: Annotated[str, typer.Option("--lang", metavar="TAG", help="Language of texts without a language tag.")] = "",
+    mode: Annotated[
+        ImportMode,
+        typer.Option(
+            "--mode",
+            help="update: replace earlier values from the same source. add: remove nothing. replace: like update,"
+            " and retire records that are missing from the source.",
+        ),
+    ] = ImportMode.UPDATE,
+    source: Annotated[
+        str, typer.Option("--source", metavar="NAME", help="Source of the data, if the file does not name one.")
+    ] = "",
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Rename records that map to one term of the file (exactMatch, else cross-reference) to its id."
+            " The old id redirects.",
+        ),
     ] = False,
-    ours: Annotated[bool, typer.Option("--ours", help="Keep ours there, and say nothing of it.")] = False,
+    theirs: Annotated[bool, typer.Option("--theirs", help="On conflict, use the value from the file.")] = False,
+    ours: Annotated[
+        bool, typer.Option("--ours", help="On conflict, keep the local value and do not report it.")
+    ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="ImportReport what would change, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would change without changing anything.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Retire records without asking.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write the report, with all warnings, as JSON.")
+    ] = None,
     json_output: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Import files of any format. All of it or nothing.
+    """Import files of any supported format. All or nothing.
 
-    The format is told by --format, by a file's name, or by how it begins; the collection by --collection, by the
-    records themselves, or by the file's name. What people have changed here since the last import is kept.
+    Format: --format, else the file name, else the content. Without --vocabulary, an RDF or OBO file goes to the
+    vocabulary that it names, a table to the one that has most of its records, any other file to the main one. Local
+    edits since the last import are kept.
     """
-    preference = parse_preference(theirs, ours)
-    column_mapping = parse_mapping_options(map or [])
+    is_main = vocabulary in (None, MAIN_VOCABULARY) and not (format and format.needs_records)
+    column_mapping = parse_mapping_options(map or [], MAPPING_TARGETS if is_main else None)
     store = open_database(database)
     relax_gc()
+    request = ImportRequest(
+        files,
+        vocabulary=vocabulary or "",
+        format=format,
+        collection=collection,
+        column_mapping=column_mapping,
+        language=lang,
+        mode=mode,
+        prefer=parse_preference(theirs, ours),
+        source=source,
+        adopt=adopt,
+        dry_run=dry_run,
+    )
     with print_rejection(json_output), progress_bar() as progress:
-        target = None if vocabulary is None else VOCABULARIES.get(vocabulary)
-        if vocabulary in (None, MAIN_VOCABULARY) or (target and format and not format.resource_module):
-            report = import_files(
-                store,
-                files,
-                vocabulary=target or get_default_vocabulary(),
-                format=format,
-                collection=collection,
-                column_mapping=column_mapping,
-                prefer=preference,
-                dry_run=dry_run,
-                progress=progress,
-            )
-        else:
-            report = import_resource_files(
-                store,
-                files,
-                vocabulary=vocabulary,
-                format=format,
-                prefer=preference,
-                dry_run=dry_run,
-                progress=progress,
-            )
+        if mode == ImportMode.REPLACE and not dry_run and not yes:
+            preview = run_import(store, replace(request, dry_run=True), progress)
+            _confirm_retirements(preview)
+        result = run_import(store, request, progress)
+    if result.has_changes and not dry_run:
+        update_index(store)
+    if report is not None:
+        report.write_text(json.dumps(serialize_report(result), indent=2, ensure_ascii=False), encoding="utf-8")
     if json_output:
-        print(json.dumps(serialize_report(report)))
+        print(json.dumps(serialize_report(result)))
     else:
-        print_report(report)
+        print_report(result)
+
+
+def _confirm_retirements(preview: ImportReport) -> None:
+    """Ask before records are retired; raise LexariumError if there is no terminal or the answer is no."""
+    count = preview.retired.total()
+    if not count:
+        return
+    err.print(f"{format_count(count, 'record')} of earlier imports not in the file:")
+    lines = [f"{item.id} {item.name}" for item in preview.affected["retired"]]
+    print_list(lines, "yellow", count)
+    if not err.is_terminal:
+        raise LexariumError("Use --yes to retire them without a terminal. Nothing was imported.")
+    if not typer.confirm("Retire them?", err=True):
+        raise LexariumError("Nothing was imported.")
 
 
 def parse_preference(theirs: bool, ours: bool) -> ConflictPreference | None:
-    """Return which side wins a conflict; raise where both are given."""
+    """Return which side wins a conflict; raise LexariumError if both are given."""
     if theirs and ours:
-        raise LexariumError("Give --theirs or --ours, not both.")
+        raise LexariumError("Use --theirs or --ours, not both.")
     return "theirs" if theirs else "ours" if ours else None
 
 
 @contextmanager
 def print_rejection(json_output: bool) -> Iterator[None]:
-    """Print the problems of a rejected import as JSON, for scripts, before the error passes."""
+    """Print the problems of a rejected import as JSON before the error is raised again."""
     try:
         yield
     except ImportRejected as error:
@@ -118,38 +164,77 @@ def print_rejection(json_output: bool) -> Iterator[None]:
 def _print_warnings(report: ImportReport) -> None:
     if report.warnings.count:
         err.print(format_count(report.warnings.count, "warning"), style="yellow")
-        lines = [f"{item.field}: {item.detail}" for item in report.warnings.items]
-        print_list(lines, "yellow", report.warnings.count)
+    for kind in report.warnings.kinds:
+        if kind.count == 1:
+            err.print(Text.assemble("  ", ("•", "yellow"), f" {_format_problem(kind.examples[0])}"))
+            continue
+        err.print(Text.assemble("  ", ("•", "yellow"), f" {kind.message} ({kind.count:,} times)"))
+        for example in kind.examples:
+            err.print(f"      {_format_problem(example)}")
     if report.conflicts.count:
-        explanation = ": changed here and in the file; ours was kept (--theirs takes the file's)"
+        explanation = ": changed locally and in the file; local value kept (use --theirs for the file's)"
         err.print(Text.assemble((format_count(report.conflicts.count, "conflict"), "magenta"), explanation))
         print_list([_format_conflict(item) for item in report.conflicts.items], "magenta", report.conflicts.count)
+
+
+def _format_problem(problem: FieldProblem) -> str:
+    return f"{problem.field}: {problem.detail}"
 
 
 def print_report(report: ImportReport) -> None:
     """Print the report of an import."""
     _print_warnings(report)
+    _print_vocabulary(report)
+    _print_counts(report)
+    if not report.has_changes:
+        out.print("Nothing changed.")
+    elif report.dry_run:
+        _print_changes(report)
+        out.print("Dry run: nothing was changed.")
+
+
+def _print_vocabulary(report: ImportReport) -> None:
+    if report.is_new_vocabulary:
+        for slug in report.new_vocabularies or [report.vocabulary]:
+            out.print(f"New vocabulary: {slug}")
+    elif report.vocabulary != MAIN_VOCABULARY:
+        out.print(f"Vocabulary: {report.vocabulary}")
+
+
+def _print_counts(report: ImportReport) -> None:
     table = Table("collection", "created", "updated", "retired", "unchanged", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
-    if report.created_vocabulary:
-        out.print(f"The vocabulary {report.created_vocabulary} is created.")
     for name in dict.fromkeys((*COLLECTIONS, *report.created, *report.updated, *report.retired, *report.unchanged)):
         counts = [n[name] for n in (report.created, report.updated, report.retired, report.unchanged)]
         if any(counts):
             table.add_row(name, *(f"{count:,}" for count in counts))
     if table.row_count:
         out.print(table)
-    if report.skipped:
-        out.print(f"left out: {report.skipped:,}")
+    for name, count in ("adopted", report.adopted.total()), ("skipped", report.skipped):
+        if count:
+            out.print(f"{name}: {count:,}")
     if report.relations_added or report.relations_removed:
         out.print(f"relations: {report.relations_added:,} added, {report.relations_removed:,} removed")
-    if not report.has_changes:
-        out.print("Nothing changed.")
-    elif report.dry_run:
-        out.print("This was a dry run: nothing was changed.")
+
+
+def _print_changes(report: ImportReport) -> None:
+    """Print what would be added, changed and retired, by record and field."""
+    kinds = (("adopted", "=", "cyan"), ("created", "+", "green"), ("updated", "~", "yellow"), ("retired", "-", "red"))
+    for kind, sign, colour in kinds:
+        items = report.affected[cast(AffectedKind, kind)]
+        for item in items[:MAX_LINES]:
+            out.print(Text.assemble((sign, colour), f" {item.id} {item.name}"))
+            for change in item.changes:
+                for text in change.removed:
+                    out.print(f"    {change.field} - {text}", style="red")
+                for text in change.added:
+                    out.print(f"    {change.field} + {text}", style="green")
+        total = getattr(report, kind).total()
+        if total > MAX_LINES:
+            out.print(f"  … and {total - MAX_LINES:,} more {kind}")
 
 
 def _format_conflict(conflict: ImportConflict) -> str:
     ours, theirs = (json.dumps(value, ensure_ascii=False) for value in (conflict.ours, conflict.theirs))
-    return f"{conflict.where}: {conflict.field} of {conflict.record} is {ours} here and {theirs} there"
+    return f"{conflict.where}: {conflict.field} of {conflict.record} is {ours} locally and {theirs} in the file"

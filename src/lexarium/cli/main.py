@@ -56,14 +56,14 @@ def _print_version(value: bool) -> None:
 @app.callback()
 def lexarium(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """A terminology catalogue service: serve, find, curate and share a vocabulary."""
+    """Serve, search, curate and publish a terminology catalogue."""
 
 
 def run() -> None:
-    """Run the command line. An error gets one sentence and exit code 1; wrong usage, 2."""
+    """Run the command line. Exit with 1 after an error, with 2 after wrong usage."""
     make_files_private()
     try:
         app()
@@ -73,7 +73,7 @@ def run() -> None:
     except SystemExit as exit_error:
         # Typer turns Ctrl-C into this.
         if exit_error.code == _INTERRUPTED_EXIT_CODE:
-            err.print("Stopped; the catalogue is as it was.")
+            err.print("Interrupted. The catalogue was not changed.")
         raise
     except Exception as error:
         sys.exit(_report_crash(error))
@@ -87,6 +87,6 @@ def _report_crash(error: Exception) -> int:
         return 1
     with tempfile.NamedTemporaryFile("w", prefix="lexarium-", suffix=".log", delete=False) as file:
         traceback.print_exception(error, file=file)
-    message = f" Lexarium made a mistake ({type(error).__name__}). Its details are in {file.name}"
+    message = f" Internal error ({type(error).__name__}). Details: {file.name}"
     err.print(Text.assemble(("Error:", "bold red"), message))
     return 1

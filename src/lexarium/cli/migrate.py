@@ -19,13 +19,13 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help=f"The backup to make first of a database older than schema {BACKUP_VERSION}.",
+            help=f"Backup file, created before upgrading a database older than schema {BACKUP_VERSION}.",
             show_default=f"FILE.before-{BACKUP_VERSION}",
         ),
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Make the database, or upgrade it from an older version, after a backup where that is needed."""
+    """Create the database or upgrade its schema, after a backup if needed."""
     store = Database(Settings.from_environment(database=database).database)
 
     def back_up(snapshot: Snapshot) -> None:
@@ -33,19 +33,19 @@ def run(
 
     previous_schema, current_schema = upgrade_schema(store, back_up)
     if previous_schema is None:
-        out.print(f"{store.location} is made, with schema {current_schema}.")
+        out.print(f"Created {store.location} with schema {current_schema}.")
     elif previous_schema != current_schema:
-        out.print(f"{store.location} is upgraded from schema {previous_schema} to {current_schema}.")
+        out.print(f"Upgraded {store.location} from schema {previous_schema} to {current_schema}.")
     else:
-        out.print(f"{store.location} has schema {current_schema} already.")
+        out.print(f"{store.location} is already at schema {current_schema}.")
 
 
 def _print_backup(store: Database, made: UpgradeBackup) -> None:
     rows, path = sum(made.rows.values()), store.backend.path
     figures = f"{rows:,} rows, {made.size / 1e6:,.1f} MB, {made.seconds:.1f} s"
-    out.print(f"The database is backed up, and the backup checked: {made.file} ({figures}).")
+    out.print(f"Backed up the database to {made.file} and verified it ({figures}).")
     if path is None:
-        way = f"put it into an empty database with the older Lexarium: `lexarium restore {made.file}`"
+        way = f"run `lexarium restore {made.file}` of the older Lexarium on an empty database"
     else:
         way = f"remove {path}, {path}-wal and {path}-shm, rename the backup to {path}, and start the older Lexarium"
-    out.print(f"To go back: stop the servers, {way}.")
+    out.print(f"To downgrade: stop the servers, {way}.")

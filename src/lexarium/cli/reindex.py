@@ -7,7 +7,7 @@ from lexarium.settings import Settings
 
 
 def run(database: DatabaseOption = None) -> None:
-    """Make the search index anew. A server goes on searching in the old one until it is done."""
+    """Rebuild the search index. Servers use the old index until it is done."""
     indexer = Indexer(open_database(database, must_exist=True), Settings.from_environment().index)
     with progress_bar() as progress:
         records = indexer.rebuild(progress)

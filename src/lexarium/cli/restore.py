@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from lexarium.cli.support.index_update import update_index
 from lexarium.cli.support.options import DatabaseOption, open_database
 from lexarium.cli.support.terminal import out, progress_bar
 from lexarium.services.maintenance.backup import open_backup, restore_backup
@@ -13,9 +14,9 @@ from lexarium.store.database import Database
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="A file that `lexarium backup` made.")], database: DatabaseOption = None
+    file: Annotated[Path, typer.Argument(help="File created by `lexarium backup`.")], database: DatabaseOption = None
 ) -> None:
-    """Put what a backup holds into an empty database, checked; the backup stays as it is."""
+    """Restore a backup into an empty database and verify it."""
     with open_backup(file) as source:
         store = Database(Settings.from_environment(database=database).database)
         if store.backend.exists():
@@ -23,7 +24,8 @@ def run(
         try:
             with progress_bar() as progress:
                 copy_result = restore_backup(source, store, progress)
+            update_index(store)
         finally:
             store.close()  # now, so that a failed restore leaves no files beside it
     summary = f"revision {copy_result.position.revision}, {copy_result.rows['record']:,} records"
-    out.print(f"{store.location} is what {file} holds: {summary}.")
+    out.print(f"{store.location} was restored from {file}: {summary}.")

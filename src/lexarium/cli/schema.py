@@ -30,7 +30,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 @app.callback()
 def schema() -> None:
-    """Check, show and apply the schemas of vocabularies, which are written in LinkML."""
+    """Check, show and apply LinkML schemas of vocabularies."""
 
 
 @app.command()
@@ -38,7 +38,7 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A LinkML schema in YAML.")],
     json_output: JsonOption = False,
 ) -> None:
-    """Check a schema, and list every problem with its line. Exit code 1 where there is one."""
+    """Check a schema and list all problems with line numbers. Exits with 1 on problems."""
     loaded = _load_or_exit(file, json_output)
     if json_output:
         print(json.dumps(_describe_check(file, (), loaded.warnings, list(loaded.collections))))
@@ -52,15 +52,16 @@ def show(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help=f"A vocabulary, or one of {', '.join(BUILTIN_NAMES)}; without it, list these."
+            metavar="[NAME]",
+            help=f"A vocabulary, or a built-in schema: {', '.join(BUILTIN_NAMES)}. Default: list the built-in schemas.",
         ),
     ] = None,
     json_output: Annotated[
-        bool, typer.Option("--json", help="Print JSON Schema, for scripts; without NAME, the list as JSON.")
+        bool, typer.Option("--json", help="Print JSON Schema; without NAME, print the list as JSON.")
     ] = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Show the schema of a vocabulary, or a built-in one, as LinkML; or list the built-in ones."""
+    """Show the schema of a vocabulary or a built-in schema as LinkML, or list the built-in schemas."""
     if name is None:
         _list_builtin(json_output)
         return
@@ -74,10 +75,10 @@ def show(
 @app.command()
 def apply(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A LinkML schema in YAML.")],
-    vocabulary: Annotated[str, typer.Option(metavar="SLUG", help="The vocabulary that gets it.")],
+    vocabulary: Annotated[str, typer.Option(metavar="SLUG", help="Vocabulary to apply it to.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Give a vocabulary a schema, and list the records that do not conform to it. A wrong schema changes nothing."""
+    """Apply a schema to a vocabulary and list nonconforming values. An invalid schema changes nothing."""
     loaded = _load_or_exit(file)
     _print_warnings(loaded.warnings)
     store = open_database(database)
@@ -90,20 +91,20 @@ def apply(
         verb = "does" if findings.total == 1 else "do"
         err.print(f"{format_count(findings.total, 'value')} of {vocabulary} {verb} not conform to it:", style="yellow")
         print_list([f"{finding.id}: {finding.detail}" for finding in findings.examples], "yellow", findings.total)
-    out.print(f"{vocabulary} has the schema {loaded.name} now, with {_summarize_collections(loaded)}.")
+    out.print(f"Applied the schema {loaded.name} to {vocabulary}, with {_summarize_collections(loaded)}.")
 
 
 def _find_vocabulary(name: str, database: str | None) -> Vocabulary:
-    known = f"There is no built-in schema {name!r}. There are {', '.join(BUILTIN_NAMES)}."
+    known = f"Built-in schema {name!r} not found; available: {', '.join(BUILTIN_NAMES)}."
     try:
         open_database(database, must_exist=True)
         return head_records.get_vocabulary(name)
     except NotFound:
-        raise NotFound(f"{known} Nor is there such a vocabulary: `lexarium vocabulary list` shows them.") from None
+        raise NotFound(f"{known} No vocabulary has this name either; see `lexarium vocabulary list`.") from None
 
 
 def _load_or_exit(file: Path, json_output: bool = False) -> Schema:
-    """Return the schema in a file; print every problem, and exit with 1, where there is one."""
+    """Return the schema in a file; print all problems and exit with 1 if there are any."""
     try:
         return load_schema(read_schema_file(file))
     except InvalidSchema as error:
@@ -138,7 +139,7 @@ def _print_warnings(warnings: tuple[LineProblem, ...]) -> None:
 
 
 def _print_lines(lines: tuple[LineProblem, ...], colour: str) -> None:
-    """Print all lines, however many there are."""
+    """Print all lines, without a limit."""
     for line, message in lines:
         print_list([f"line {line}: {message}"], colour)
 

@@ -29,21 +29,21 @@ from lexarium.settings import Settings
 
 
 def run(
-    query: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words, "phrases", an identifier or a CURIE.')],
+    query: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words, "phrases", an ID or a CURIE.')],
     collection: LocalCollectionsOption = None,
     vocabulary: VocabulariesOption = None,
     lang: Annotated[
-        str, typer.Option(metavar="TAG", help="Show names in this language, and first what matches in it.")
+        str, typer.Option(metavar="TAG", help="Show names in this language and rank its matches first.")
     ] = "",
     state: Annotated[
         list[RecordState] | None,
-        typer.Option(help="Only in this state; may be given several times. [default: published]"),
+        typer.Option(help="Only records in this state; repeatable. [default: published]"),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many hits to show.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of hits.")] = 10,
     json_output: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Find records by name, alias, definition or identifier."""
+    """Search records by name, alias, definition or ID."""
     store = open_database(database, must_exist=True)
     indexer = Indexer(store, Settings.from_environment().index)
     indexer.catch_up()
@@ -61,10 +61,14 @@ def run(
     if json_output:
         print(orjson.dumps(serialize_search_result(result)).decode())
         return
+    if result.is_partial and result.hits:
+        err.print("No record matches all words. These match some of them, best matches first.")
     if result.hits:
         print_table(_build_table(result.hits, show_vocabulary=len(VOCABULARIES) > 1))
     if result.did_you_mean:
         err.print(f"Did you mean {result.did_you_mean!r}?")
+    if result.nearest:
+        err.print(f"Similar names: {', '.join(hit.name for hit in result.nearest)}")
     err.print(f"{result.total:,} found.")
 
 

@@ -7,10 +7,13 @@ import os
 import resource
 import signal
 import socket
+import sys
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory, TemporaryFile
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -40,7 +43,7 @@ _BACKLOG = 2048
 # would wait for seconds, even to be refused.
 _LISTENER_COUNT = 16
 _UNIX_PREFIX = "unix:"
-_STOPPING_MESSAGE = "Stopping: what is under way is finished"
+_STOPPING_MESSAGE = "Stopping: finishing requests in progress"
 
 
 def run(
@@ -49,19 +52,24 @@ def run(
     port: Annotated[int | None, typer.Option(help=HELP["port"], show_default="8000")] = None,
     workers: Annotated[int | None, typer.Option(help=HELP["workers"], show_default="1")] = None,
     sample: Annotated[
-        bool, typer.Option("--sample", help="Load the sample catalogue if there are no records.")
+        bool, typer.Option("--sample", help="Load the sample catalogue if the catalogue is empty.")
     ] = False,
 ) -> None:
     """Serve the catalogue over HTTP."""
     settings = Settings.from_environment(database=database, host=host, port=port, workers=workers)
     # SIGTERM and SIGINT exit with 0 at any time, with any number of workers: stopping a server is not a failure.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with suppress(KeyboardInterrupt):
-        _serve(settings, sample=sample)
+    # Exit without an exception: Python discards one that is raised while a destructor runs.
+    _handle_stop_signals(lambda *_: os._exit(0))
+    _serve(settings, sample=sample)
+
+
+def _handle_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, handler)
 
 
 def _serve(settings: Settings, *, sample: bool) -> None:
-    """Prepare the database and serve until a signal; raise KeyboardInterrupt where a single process serves."""
+    """Prepare the database and serve until a signal."""
     log_config = build_logging_config(settings.log, err.is_terminal)
     logging.config.dictConfig(log_config)
     _raise_file_limit()
@@ -70,10 +78,11 @@ def _serve(settings: Settings, *, sample: bool) -> None:
     store = open_database(settings.database)
     if sample:
         loaded = load_sample(store)
-        logger.info("The sample catalogue is loaded." if loaded else "The catalogue has records; no sample was loaded.")
+        logger.info("Sample catalogue loaded." if loaded else "Catalogue is not empty; sample not loaded.")
     if message := carry_settings_over(store, settings):
         logger.warning(message)
     store.close()
+    _handle_stop_signals(lambda *_: sys.exit(0))
     os.environ.update(settings.to_environment())
     with ExitStack() as exit_stack:
         if settings.workers > 1 and not store.is_embedded:
@@ -116,8 +125,13 @@ def _run_server(settings: Settings, location: str, listener: socket.socket, log_
         log_config=log_config,
     )
     listeners = [listener, *(listener.dup() for _ in range(_LISTENER_COUNT - 1))]
-    readers = "everyone" if settings.read == "open" else "those who have a token"
-    logger.info("Serving %s on %s to %s (Ctrl-C stops)", location, _format_url(settings.host, listener), readers)
+    read_access = "public" if settings.read == "open" else "token required"
+    logger.info(
+        "Serving %s on %s, read access: %s (press Ctrl-C to stop)",
+        location,
+        _format_url(settings.host, listener),
+        read_access,
+    )
     if settings.workers > 1:
         _WorkerSupervisor(config, sockets=listeners).run()
     else:
@@ -135,18 +149,17 @@ class _WorkerSupervisor(Multiprocess):
         super().__init__(config, sockets)
         # Exit at once, even during a reload, and not only when signals are next polled. The event is set in a thread,
         # because a signal handler that interrupts a wait for the same event would deadlock.
-        for signal_number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signal_number, lambda *_: threading.Thread(target=self.should_exit.set).start())
+        _handle_stop_signals(lambda *_: threading.Thread(target=self.should_exit.set).start())
 
     def keep_subprocess_alive(self) -> None:
         previous_processes = list(self.processes)
         super().keep_subprocess_alive()
         for old, new in zip(previous_processes, self.processes, strict=True):
             if old is not new and old.exitcode is not None:
-                logger.error("Worker %s %s; another takes its place", old.pid, _describe_exit(old.exitcode))
+                logger.error("Worker %s %s; starting a replacement", old.pid, _describe_exit(old.exitcode))
 
     def handle_hup(self) -> None:
-        logger.info("Reloading: new workers take the place of the old ones")
+        logger.info("Reloading: replacing workers")
         super().handle_hup()
 
     def terminate_all(self) -> None:
@@ -159,7 +172,7 @@ class _WorkerSupervisor(Multiprocess):
 
 def _describe_exit(code: int) -> str:
     # A negative exit code is the number of a signal.
-    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code} ({signal.strsignal(-code)})"
+    return f"exited with code {code}" if code >= 0 else f"was killed by signal {-code} ({signal.strsignal(-code)})"
 
 
 def _format_url(host: str, listener: socket.socket) -> str:
@@ -202,6 +215,8 @@ def _listen(host: str, port: int) -> socket.socket:
         is_host_error = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
         option_hint = "--host or LEXARIUM_HOST" if is_host_error else "--port or LEXARIUM_PORT"
         reason = error.strerror or error
-        raise LexariumError(f"Cannot listen on {host} port {port}: {reason}. {option_hint} takes another.") from None
+        raise LexariumError(
+            f"Cannot listen on {host} port {port}: {reason}. Choose another with {option_hint}."
+        ) from None
     listener.set_inheritable(True)
     return listener

@@ -20,7 +20,7 @@ from lexarium.services.vocabularies.access import find_record_id
 
 
 def run(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The id, IRI or alternative id of a record.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="ID, IRI or alternative ID of a record.")],
     vocabulary: VocabulariesOption = None,
     json_output: JsonOption = False,
     database: DatabaseOption = None,
@@ -32,7 +32,7 @@ def run(
         try:
             record_id = find_record_id(snapshot, id, scope)
         except NotFound as error:
-            raise NotFound(f"{error} `lexarium search` finds records by name.") from None
+            raise NotFound(f"{error} Use `lexarium search` to find records by name.") from None
         entity = load_entities(snapshot, [record_id], with_related=True)[record_id]
         content = serialize_record(get_record(snapshot, record_id).change, entity.record)
     if json_output:
@@ -45,7 +45,7 @@ def run(
 
 
 def _iter_rows(entity: Entity, content: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield labels and values for people: names of related records, and what is not empty."""
+    """Yield the labels and values to print: names of related records, and fields that are not empty."""
     record = entity.record
     yield "vocabulary", record.collection.vocabulary
     yield "collection", ", ".join(item.local_name for item in (record.collection, *record.further_collections))
@@ -53,8 +53,9 @@ def _iter_rows(entity: Entity, content: dict[str, Any]) -> Iterator[tuple[str, s
     if entity.class_name:
         yield "class", entity.class_name
     for name, value in content.items():
-        if name not in ("vocabulary", "collection", "state", "replaced_by", "relations") and value not in ("", [], {}):
-            yield name, _format_value(value)
+        text = _format_value(value)
+        if text and name not in ("vocabulary", "collection", "state", "replaced_by", "relations"):
+            yield name, text
     lines = []
     for related in entity.related:
         relation_type = RELATION_TYPES[related.type_name]
@@ -66,7 +67,8 @@ def _iter_rows(entity: Entity, content: dict[str, Any]) -> Iterator[tuple[str, s
 
 def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "\n".join(f"{name}  {_format_value(item)}" for name, item in value.items())
+        texts = {name: _format_value(item) for name, item in value.items()}
+        return "\n".join(f"{name}  {text}" for name, text in texts.items() if text)
     if isinstance(value, list):
         return "\n".join(
             "  ".join(map(_format_value, item.values())) if isinstance(item, dict) else str(item) for item in value

@@ -18,26 +18,26 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 @app.callback()
 def token() -> None:
-    """Make, list and revoke the tokens that accounts write with."""
+    """Manage API tokens."""
 
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The account the token is for.")],
-    role: Annotated[Role | None, typer.Option(help="A role no higher than the account's own.")] = None,
-    days: Annotated[int | None, typer.Option(min=1, max=36_500, help="How long it is good for; else for good.")] = None,
-    label: Annotated[str, typer.Option(help="What it is for.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Account of the token.")],
+    role: Annotated[Role | None, typer.Option(help="Role of the token, at most that of the account.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, max=36_500, help="Days until it expires (default: never).")] = None,
+    label: Annotated[str, typer.Option(help="Label.")] = "",
     database: DatabaseOption = None,
 ) -> None:
-    """Make a token, and print it, alone, on standard output. It is shown this once."""
+    """Create a token and print it. It is shown only once."""
     token, secret = create_token(open_database(database), name, role, compute_expiry(days), label)
-    err.print(f"The token {token.id} of {name} has the role {token.role}. It is shown only now:")
+    err.print(f"Created token {token.id} of {name} with role {token.role}. It is shown only once:")
     print(secret)
 
 
 @app.command("list")
 def list_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
-    """List every token; the secrets are kept nowhere."""
+    """List all tokens (without secrets)."""
     tokens = list_tokens(open_database(database, must_exist=True))
     if json_output:
         print(json.dumps([serialize_token(token) for token in tokens]))
@@ -56,20 +56,20 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
 
 @app.command()
 def revoke(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The identifier of the token.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="ID of the token.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Revoke a token, and all that were made with it."""
+    """Revoke a token and all tokens created with it."""
     revoke_token(open_database(database), id)
-    out.print(f"The token {id} is revoked, and so are all that were made with it.")
+    out.print(f"Revoked token {id} and all tokens created with it.")
 
 
 def _format_state(token: Token) -> str:
     if token.revoked_at is not None:
         return f"revoked {_format_timestamp(token.revoked_at)}"
     if token.expires_at is None:
-        return "good"
-    return f"{'expired' if token.expires_at <= now_ms() else 'good until'} {_format_timestamp(token.expires_at)}"
+        return "active"
+    return f"{'expired' if token.expires_at <= now_ms() else 'expires'} {_format_timestamp(token.expires_at)}"
 
 
 def _format_timestamp(milliseconds: int) -> str:

@@ -26,7 +26,7 @@ from lexarium.services.vocabularies import head_records
 from lexarium.store.database import Database
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
-SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", help="The short name of the vocabulary.")]
+SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", help="Short name of the vocabulary.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 _TEXT_KEYS = ("title", "description", "licence", "publisher", "base", "minting")
@@ -43,12 +43,12 @@ _BOOLEANS = {"yes": True, "true": True, "no": False, "false": False, "": False}
 
 @app.callback()
 def vocabulary() -> None:
-    """Keep the vocabularies of a database: their metadata, rules and schemas."""
+    """Manage the vocabularies of a database: metadata, rules and schemas."""
 
 
 @app.command("list")
 def list_command(json_output: JsonOption = False, database: DatabaseOption = None) -> None:
-    """List the vocabularies, the default one first, with removed ones."""
+    """List all vocabularies, the default one first, including removed ones."""
     store = open_database(database, must_exist=True)
     counts = store.run_read(head_records.count_records)
     listed = head_records.list_vocabularies(removed=True)
@@ -72,26 +72,28 @@ def list_command(json_output: JsonOption = False, database: DatabaseOption = Non
 def add(
     slug: SlugArgument,
     schema: SchemaSourceOption,
-    title: Annotated[str, typer.Option(help="What it is called.")],
-    description: Annotated[str, typer.Option(help="What it covers.", show_default=False)] = "",
-    licence: Annotated[str, typer.Option(help="An IRI or a short text.", show_default=False)] = "",
-    publisher: Annotated[str, typer.Option(help="Who publishes it.", show_default=False)] = "",
+    title: Annotated[str, typer.Option(help="Title.")],
+    description: Annotated[str, typer.Option(help="Description.", show_default=False)] = "",
+    licence: Annotated[str, typer.Option(help="Licence: an IRI or a short text.", show_default=False)] = "",
+    publisher: Annotated[str, typer.Option(help="Publisher.", show_default=False)] = "",
     language: Annotated[
         list[str] | None,
-        typer.Option(help="A language of its texts, the default one first; may be given several times.", metavar="TAG"),
+        typer.Option(help="Language of its texts, the default one first; repeatable.", metavar="TAG"),
     ] = None,
-    base: Annotated[str, typer.Option(metavar="IRI", help="The start of its records' IRIs.", show_default=False)] = "",
+    base: Annotated[
+        str, typer.Option(metavar="IRI", help="Start of the IRIs of its records.", show_default=False)
+    ] = "",
     prefix: Annotated[
-        list[str] | None, typer.Option(metavar="P=IRI", help="A prefix of its own; may be given several times.")
+        list[str] | None, typer.Option(metavar="P=IRI", help="Prefix defined by this vocabulary; repeatable.")
     ] = None,
     defines: Annotated[
         list[str] | None,
-        typer.Option(metavar="P", help="A prefix whose ids are this vocabulary's; may be given several times."),
+        typer.Option(metavar="P", help="Prefix whose IDs belong to this vocabulary; repeatable."),
     ] = None,
     minting: Annotated[
-        str, typer.Option(metavar="RULE", help="The rule for new ids, such as DOID:{n:07}.", show_default=False)
+        str, typer.Option(metavar="RULE", help="Pattern of new IDs, such as DOID:{n:07}.", show_default=False)
     ] = "",
-    private: Annotated[bool, typer.Option("--private", help="Only for accounts with a role in it.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Readable only by accounts with a role in it.")] = False,
     database: DatabaseOption = None,
 ) -> None:
     """Add a vocabulary."""
@@ -113,7 +115,7 @@ def add(
     store = open_database(database)
     _raise_problems(slug, values, problems)
     added = store.run_write(lambda txn: head_records.create_vocabulary(txn, SYSTEM_USER_ID, slug, values))
-    out.print(f"Added the vocabulary {slug} ({added.title}), with the schema {_name_schema(added)}.")
+    out.print(f"Added the vocabulary {slug} ({added.title}) with the schema {_name_schema(added)}.")
 
 
 @app.command()
@@ -140,44 +142,44 @@ def set_command(
         list[str],
         typer.Argument(
             metavar="KEY=VALUE...",
-            help=f"Of {', '.join(_KEYS)}. KEY= clears it; lists have commas; prefixes are pairs like uat=http://….",
+            help=f"Keys: {', '.join(_KEYS)}. KEY= clears a value; separate list items with commas; write prefixes as uat=http://….",
         ),
     ],
     database: DatabaseOption = None,
 ) -> None:
-    """Change metadata or rules of a vocabulary."""
+    """Change the metadata or rules of a vocabulary."""
     store = open_database(database)
     head_records.get_vocabulary(slug)
     problems: list[FieldProblem] = []
     values = _parse_assignments(assignments, problems)
     _raise_problems(slug, values, problems)
     _update(store, slug, values)
-    out.print(f"The vocabulary {slug} has new values: {', '.join(values)}.")
+    out.print(f"Updated the vocabulary {slug}: {', '.join(values)}.")
 
 
 @app.command()
 def default(slug: SlugArgument, database: DatabaseOption = None) -> None:
-    """Make a vocabulary the one that pages and requests show first."""
+    """Set the default vocabulary, which pages and requests show first."""
     _update(open_database(database), slug, {"default": True})
     out.print(f"{slug} is the default vocabulary.")
 
 
 @app.command()
 def valpha(slug: SlugArgument, database: DatabaseOption = None) -> None:
-    """Make a vocabulary the one that v-alpha serves."""
+    """Set the vocabulary that v-alpha serves."""
     _update(open_database(database), slug, {"valpha": True})
     out.print(f"v-alpha serves the vocabulary {slug}.")
 
 
 @app.command()
 def remove(slug: SlugArgument, yes: YesOption = False, database: DatabaseOption = None) -> None:
-    """Hide a vocabulary and its records. That can be undone."""
+    """Hide a vocabulary and its records. This can be undone."""
     store = open_database(database)
     found = head_records.get_vocabulary(slug)
     records = _format_records(store, slug)
     _confirm(yes, f"Remove the vocabulary {slug} ({found.title}) with {records}? It can be restored.")
     store.run_write(lambda txn: head_records.remove_vocabulary(txn, SYSTEM_USER_ID, slug))
-    out.print(f"Removed the vocabulary {slug}. `lexarium vocabulary restore {slug}` brings it back.")
+    out.print(f"Removed the vocabulary {slug}. Restore it with `lexarium vocabulary restore {slug}`.")
 
 
 @app.command()
@@ -190,7 +192,7 @@ def restore(slug: SlugArgument, database: DatabaseOption = None) -> None:
 
 @app.command()
 def purge(slug: SlugArgument, yes: YesOption = False, database: DatabaseOption = None) -> None:
-    """Delete a removed vocabulary with its records and their history. That cannot be undone."""
+    """Delete a removed vocabulary with its records and their history. This cannot be undone."""
     store = open_database(database)
     head_records.require_removed(slug)
     _confirm(
@@ -211,24 +213,24 @@ def _parse_assignments(assignments: Sequence[str], problems: list[FieldProblem])
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
         if key in _OTHER_COMMANDS:
-            problems.append(FieldProblem(key, f"is changed by `lexarium {_OTHER_COMMANDS[key]} SLUG`."))
+            problems.append(FieldProblem(key, f"is changed with `lexarium {_OTHER_COMMANDS[key]} SLUG`."))
         elif key not in _KEYS:
             problems.append(FieldProblem(key, f"is not one of {', '.join(_KEYS)}."))
         elif not separator:
-            problems.append(FieldProblem(key, f"should have a value: {key}=VALUE, or {key}= to clear it."))
+            problems.append(FieldProblem(key, f"needs a value: {key}=VALUE, or {key}= to clear it."))
         else:
             values[key] = _PARSERS[key](text, problems)
     return values
 
 
 def _parse_prefixes(pairs: Sequence[str], problems: list[FieldProblem]) -> dict[str, str]:
-    problems += [FieldProblem("prefixes", f"{pair!r} should be P=IRI.") for pair in pairs if "=" not in pair]
+    problems += [FieldProblem("prefixes", f"{pair!r} must be P=IRI.") for pair in pairs if "=" not in pair]
     return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
 
 
 def _parse_boolean(text: str, problems: list[FieldProblem]) -> bool:
     if text.lower() not in _BOOLEANS:
-        problems.append(FieldProblem("private", "should be yes or no."))
+        problems.append(FieldProblem("private", "must be yes or no."))
     return _BOOLEANS.get(text.lower(), False)
 
 
@@ -245,21 +247,21 @@ _PARSERS: dict[str, Callable[[str, list[FieldProblem]], Any]] = {
 
 
 def _raise_problems(slug: str, values: Mapping[str, Any], problems: list[FieldProblem]) -> None:
-    """Raise InvalidInput if there are problems of the form of values, together with all others."""
+    """Raise InvalidInput if values are malformed, with all other problems too."""
     if problems:
         try:
             check_values(slug, values, VOCABULARIES.values())
         except InvalidInput as error:
             problems += error.problems
-        raise InvalidInput("The vocabulary cannot be kept like this.", problems)
+        raise InvalidInput("Invalid vocabulary.", problems)
 
 
 def _confirm(yes: bool, question: str) -> None:
-    """Ask at a terminal, unless `yes`; raise where there is none, and stop where the answer is no."""
+    """Ask at a terminal unless `yes`; raise LexariumError if there is none, and exit if the answer is no."""
     if yes:
         return
     if not (sys.stdin.isatty() and err.is_terminal):
-        raise LexariumError("Nothing was changed: there is no terminal to ask at, so it needs --yes.")
+        raise LexariumError("Nothing was changed. Use --yes to confirm without a terminal.")
     typer.confirm(question, abort=True, err=True)
 
 

@@ -46,7 +46,7 @@ class Refused(LexariumError):
     """The service refused a request: its message, problem document, and messages by field."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(str(problem.get("detail") or f"The service answered {status}."))
+        super().__init__(str(problem.get("detail") or f"The server responded with {status}."))
         self.status = status
         self.problem = dict(problem)
         self.fields = {str(error["pointer"]).lstrip("/"): str(error["detail"]) for error in problem.get("errors", [])}
@@ -161,7 +161,10 @@ class Catalogue:
         return self.records("disorder", **filters)
 
     def search(self, query: str, **filters: Any) -> Rows[Hit]:
-        """Return the best hits. Filters: `collection`, `class_`, `state`; `limit` (10, at most 100) and `offset`."""
+        """Return the best hits.
+
+        Filters: `collection`, `class_`, `language`, `state`; `limit` (10, at most 100) and `offset`.
+        """
         return Rows(self.read("/search", q=query, **filters)["hits"])
 
     def suggest(self, prefix: str, *, collection: str | None = None, limit: int = 10) -> Rows[Suggestion]:
@@ -367,12 +370,12 @@ def _parse_json(response: HttpResponse) -> Any:
     try:
         return response.json()
     except ValueError:
-        raise Unreachable("What answers there is no Lexarium: it does not answer in JSON.") from None
+        raise Unreachable("The server is not a Lexarium: its response is not JSON.") from None
 
 
 def _to_dataframe(rows: Iterable[Mapping[str, Any]]) -> Any:
     try:
         import pandas  # noqa: PLC0415 - optional, and takes long to load
     except ImportError:
-        raise LexariumError("A table needs pandas, which is not installed: pip install pandas.") from None
+        raise LexariumError("Tables need pandas; run: pip install pandas.") from None
     return pandas.DataFrame(list(rows))

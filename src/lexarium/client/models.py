@@ -10,6 +10,7 @@ from typing_extensions import TypeAliasType, TypedDict
 Action = TypeAliasType("Action", Literal["create", "update", "retire", "merge", "revert"])
 State = TypeAliasType("State", Literal["published", "retired", "merged"])
 Decision = TypeAliasType("Decision", Literal["open", "accepted", "rejected", "withdrawn"])
+CommentAction = TypeAliasType("CommentAction", Literal["open", "reply", "close", "reopen"])
 Role = TypeAliasType("Role", Literal["none", "reader", "contributor", "curator", "admin"])
 Origin = TypeAliasType("Origin", Literal["command-line", "sign-in", "session", "token", "unknown"])
 
@@ -18,11 +19,11 @@ class Alias(TypedDict):
     """Another name of a record."""
 
     text: str
-    """The name itself."""
+    """Name."""
     lang: str
-    """Its language, as a BCP 47 tag."""
+    """Language, as a BCP 47 tag."""
     scope: Literal["exact", "narrow", "broad", "related", "hidden"]
-    """How it relates to the name."""
+    """Relation to the name."""
 
 
 class LocalizedText(TypedDict):
@@ -30,35 +31,47 @@ class LocalizedText(TypedDict):
 
     text: str
     lang: str
-    """Its language, as a BCP 47 tag."""
+    """Language, as a BCP 47 tag."""
 
 
 class Note(LocalizedText):
     """A note about a record."""
 
     type: str
-    """The name of the slot that the schema declares for it, else its predicate."""
+    """Name of its slot in the schema, else its predicate."""
+
+
+class WriteWarning(TypedDict):
+    """A warning about a write, which was done nevertheless."""
+
+    field: str
+    """What it is about: `name`, `names/0`, `aliases/0`, `state`."""
+    detail: str
+    id: str | None
+    """The record of the same vocabulary that has that name, or nearly."""
+    name: str | None
+    """The name of that record."""
 
 
 class Record(TypedDict):
-    """A record of some collection."""
+    """A record."""
 
     id: str
-    """What its owner calls it; unique in its vocabulary."""
+    """ID, unique in its vocabulary."""
     iri: str
-    """What its owner calls it in RDF, else one that begins with the base of the vocabulary or of the service."""
+    """IRI: its own, else one that starts with the base of the vocabulary or of the service."""
     vocabulary: str
-    """The slug of its vocabulary."""
+    """Slug of its vocabulary."""
     collection: str
     version: int
-    """How often it was written; its ETag."""
+    """Version number; also its ETag."""
     state: State
     replaced_by: str | None
     """Replacement of a retired or merged record."""
     name: str
-    """In the language that was asked for, if it has one in that."""
+    """Name in the requested language, if available."""
     definition: str
-    """Likewise; empty if it has none."""
+    """Definition in the requested language, if available; may be empty."""
     names: list[LocalizedText]
     """In all languages."""
     definitions: list[LocalizedText]
@@ -70,23 +83,23 @@ class Record(TypedDict):
     aliases: list[Alias]
     """Its other names."""
     sources: list[str]
-    """Where the definition comes from."""
+    """Source of the definition."""
     references: list[str]
-    """What is stated as a source of it, by whichever predicate."""
+    """Sources of the record, from any predicate."""
     relations: dict[str, list[str]]
-    """The targets of its own relations, by relation."""
+    """Targets of its own relations, by relation."""
     mappings: dict[str, list[str]]
-    """Those of its relations that lead to other vocabularies."""
+    """Relations to other vocabularies."""
     fields: dict[str, str | int | None]
-    """Its other fields, as the schema declares them for its collection."""
+    """Other fields declared by the schema for its collection."""
     statements: dict[str, Any]
-    """Statements that the schema declares nothing for, by predicate."""
+    """Statements not declared by the schema, by predicate."""
     updated: str
     """When this version was written. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     updated_by: str
-    """Who wrote this version, `usr_…`."""
-    warnings: NotRequired[list[str]]
-    """In the answer to a write: what its writer should know."""
+    """Author of this version, `usr_…`."""
+    warnings: NotRequired[list[WriteWarning]]
+    """Warnings; in responses to writes."""
     # Which of these a record has depends on its collection.
     definition_text: NotRequired[str]
     description: NotRequired[str]
@@ -96,13 +109,13 @@ class Record(TypedDict):
 
 
 class RecordPage(TypedDict):
-    """Some records of a list."""
+    """A page of records."""
 
     items: list[Record]
     next: str | None
-    """The cursor of the next page; null: there is none."""
+    """Cursor of the next page; null if there is none."""
     total: int
-    """How many there are on all pages."""
+    """Number of records on all pages."""
 
 
 class Version(TypedDict):
@@ -110,22 +123,24 @@ class Version(TypedDict):
 
     version: int
     seq: int
-    """The place of the change in the log."""
+    """Position of the change in the log."""
     at: str
-    """When. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     actor: str
-    """Whose change it was, `usr_…`."""
+    """Author of the change, `usr_…`."""
     action: Action
     state: State
-    """What the record was from then on."""
+    """State of the record after the change."""
     proposal: str | None
-    """The proposal that was accepted by it."""
+    """Accepted proposal, if any."""
     proposed_by: str | None
-    """Whose proposal that was, `usr_…`."""
+    """Author of that proposal, `usr_…`."""
+    summary: str
+    """What the author says about the change; may be empty."""
 
 
 class History(TypedDict):
-    """Every version of a record, the newest first."""
+    """Versions of a record, newest first."""
 
     items: list[Version]
 
@@ -140,14 +155,16 @@ class Related(TypedDict):
     """A record at the other end of a relation."""
 
     relation: str
+    label: str
+    """Label of the relation, from its source to its target."""
     direction: Literal["out", "in"]
     """`out`: the relation is this record's own."""
     id: str
-    """Its id; of a mapping, the IRI or CURIE."""
+    """ID; for a mapping, the IRI or CURIE."""
     name: str
-    """Its name; of a mapping, empty."""
+    """Name; empty for a mapping."""
     vocabulary: str | None
-    """The slug of its vocabulary; of a mapping, null."""
+    """Slug of its vocabulary; null for a mapping."""
 
 
 class Relations(TypedDict):
@@ -162,7 +179,7 @@ class Reached(TypedDict):
     id: str
     name: str
     depth: int
-    """How many steps away."""
+    """Distance in steps."""
 
 
 class Hierarchy(TypedDict):
@@ -177,32 +194,34 @@ class Change(TypedDict):
     """A change of a record, as the feed and webhooks send it."""
 
     seq: int
-    """Its place in the log."""
+    """Position in the log."""
     at: str
-    """When. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     actor: str
-    """Whose change it was, `usr_…`."""
+    """Author of the change, `usr_…`."""
     action: Action
     vocabulary: str
     collection: str
     id: str
-    """The record."""
+    """ID of the record."""
     version: int
-    """The version that the record has from then on."""
+    """Version of the record after the change."""
     proposal: str | None
-    """The proposal that was accepted by it."""
+    """Accepted proposal, if any."""
     proposed_by: str | None
-    """Whose proposal that was, `usr_…`."""
+    """Author of that proposal, `usr_…`."""
+    summary: str
+    """What the author says about the change; may be empty."""
     record: Record
-    """The record as it is from then on."""
+    """The record after the change."""
 
 
 class Changes(TypedDict):
-    """Some changes, in order."""
+    """A page of changes, in order."""
 
     items: list[Change]
     next: int
-    """What to give as `since` the next time."""
+    """Value of `since` for the next request."""
 
 
 class BatchResult(TypedDict):
@@ -212,8 +231,8 @@ class BatchResult(TypedDict):
     vocabulary: str
     version: int
     state: State
-    warnings: NotRequired[list[str]]
-    """What its writer should know."""
+    warnings: NotRequired[list[WriteWarning]]
+    """Warnings."""
 
 
 class Proposal(TypedDict):
@@ -223,20 +242,59 @@ class Proposal(TypedDict):
     vocabulary: str
     collection: str
     record: str | None
-    """The record that would change; null: it would be a new one."""
+    """ID of the record to change; null for a new one."""
     base_version: int | None
-    """The version that would change."""
+    """Version to change."""
     change: dict[str, Any]
-    """A whole draft, or of a record's draft a merge patch."""
+    """Draft of a new record, or a merge patch of the draft of an existing one."""
     by: str
-    """Who made it, `usr_…`."""
+    """Author, `usr_…`."""
     at: str
-    """When. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     state: Decision
     decided_by: str | None
     decided_at: str | None
+    summary: str
+    """What the author says about the change; may be empty."""
     reason: str
-    """Why it was rejected; else empty."""
+    """What the curator says about the decision; may be empty."""
+    amended: bool
+    """Whether the curator has accepted it with other values."""
+    warnings: NotRequired[list[WriteWarning]]
+    """Warnings about identical or similar names; in the response to the author."""
+
+
+class Comment(TypedDict):
+    """A comment on a record."""
+
+    id: str
+    by: str
+    """Author, `usr_…`."""
+    at: str
+    """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    action: CommentAction
+    text: str
+    """Empty if its author was erased; may be empty where a thread was closed or reopened."""
+
+
+class CommentThread(TypedDict):
+    """Comments on a record that belong together, the oldest first."""
+
+    id: str
+    """ID of the first comment."""
+    vocabulary: str
+    record: str
+    """ID of the record."""
+    closed: bool
+    comments: list[Comment]
+
+
+class CommentThreadPage(TypedDict):
+    """A page of threads, the newest first."""
+
+    items: list[CommentThread]
+    next: str | None
+    """Value of `before` for the next request."""
 
 
 class FieldConflict(TypedDict):
@@ -244,31 +302,46 @@ class FieldConflict(TypedDict):
 
     field: str
     base: Any
-    """What it was when the change was proposed."""
+    """Value when the change was proposed."""
     current: Any
-    """What it is."""
+    """Current value."""
     proposed: Any
-    """What it would be."""
+    """Proposed value."""
 
 
 class ProposalDetail(Proposal):
-    """A proposal, where the record has moved on under it, and what came of it."""
+    """A proposal with its conflicts and its result."""
 
     conflicts: list[FieldConflict]
     version: int | None
-    """The version that it made, once it is accepted."""
+    """Version created when it was accepted."""
 
 
 class ProposalPage(TypedDict):
-    """Some proposals, the oldest first."""
+    """A page of proposals, oldest first."""
 
     items: list[Proposal]
     next: str | None
-    """What to give as `after` for the next page; null: there is none."""
+    """Value of `after` for the next page; null if there is none."""
+
+
+class ReleaseFile(TypedDict):
+    """A release as a file. It is rendered when it is first requested, and never changes after that."""
+
+    format: str
+    media_type: str
+    url: str
+    """Path of the file."""
+    size: int | None
+    """Size in bytes; null, like the next two, if not rendered yet."""
+    sha256: str | None
+    """Checksum in hexadecimal."""
+    rendered: str | None
+    """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
 
 
 class Release(TypedDict):
-    """A state of a vocabulary that has a name."""
+    """A named revision of a vocabulary."""
 
     name: str
     vocabulary: str
@@ -276,30 +349,32 @@ class Release(TypedDict):
     note: str
     by: str
     at: str
-    """When it was named. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    """Time of the release. UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
+    files: list[ReleaseFile]
+    """One file per format."""
 
 
 class Releases(TypedDict):
-    """Every release, the newest first."""
+    """Releases, newest first."""
 
     items: list[Release]
 
 
 class Account(TypedDict):
-    """An account that may write."""
+    """An account."""
 
     id: str
     name: str
-    """Of one that is erased: its id."""
+    """Name; the ID if the account is erased."""
     role: Role
-    """In all vocabularies."""
+    """Role in all vocabularies."""
     vocabulary_roles: dict[str, Role]
-    """Further roles in single ones, by slug."""
+    """Additional roles in single vocabularies, by slug."""
     erased: bool
 
 
 class Accounts(TypedDict):
-    """Every account, by name."""
+    """Accounts, by name."""
 
     items: list[Account]
 
@@ -308,7 +383,7 @@ class Me(Account):
     """Account of the token."""
 
     token_role: Role
-    """What this token may do."""
+    """Role of this token."""
 
 
 class Token(TypedDict):
@@ -316,7 +391,7 @@ class Token(TypedDict):
 
     id: str
     account: str
-    """The name of its account."""
+    """Name of its account."""
     label: str
     role: Role
     created: str
@@ -326,9 +401,9 @@ class Token(TypedDict):
     """To the minute."""
     revoked: str | None
     origin: Origin
-    """How it was made; `sign-in`: it is a session's."""
+    """How it was created; `sign-in` for a session."""
     made_with: str | None
-    """The id of the token that it was made with; revoked with that one."""
+    """ID of the token that created it; revoked together with it."""
 
 
 class TokenWithSecret(Token):
@@ -339,7 +414,7 @@ class TokenWithSecret(Token):
 
 
 class Tokens(TypedDict):
-    """Tokens, the oldest first."""
+    """Tokens, oldest first."""
 
     items: list[Token]
 
@@ -356,15 +431,15 @@ class Webhook(TypedDict):
     actions: list[Action]
     """Which changes; empty: all."""
     seq: int
-    """The last change that was delivered or passed over."""
+    """Last change that was delivered or skipped."""
     created: str
     """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
     attempts: int
-    """How often the next change was tried in vain."""
+    """Failed attempts for the next change."""
     next_attempt: str | None
     failing_since: str | None
     disabled: str | None
-    """Since when nothing is sent; null: it is sent to."""
+    """Disabled since; null if enabled."""
 
 
 class WebhookWithSecret(Webhook):
@@ -375,7 +450,7 @@ class WebhookWithSecret(Webhook):
 
 
 class Webhooks(TypedDict):
-    """Every webhook, the oldest first."""
+    """Webhooks, oldest first."""
 
     items: list[Webhook]
 
@@ -384,16 +459,16 @@ class WebhookTest(TypedDict):
     """Result of a test delivery."""
 
     status: int | None
-    """What the receiver answered; null: nothing."""
+    """Status of the response; null if there was none."""
     error: str | None
-    """Why it counts as failed; null: it does not."""
+    """Why it failed; null if it succeeded."""
 
 
 class Delivery(WebhookTest):
     """One attempt to deliver a change."""
 
     seq: int
-    """Of the change; 0 where the webhook was only tried out."""
+    """Position of the change in the log; 0 for a test."""
     at: str
     """UTC, without a zone: `YYYY-MM-DDThh:mm:ss`."""
 
@@ -405,7 +480,7 @@ class Deliveries(TypedDict):
 
 
 class VocabularyLink(TypedDict):
-    """A vocabulary, and where to read more of it."""
+    """A vocabulary with a link to it."""
 
     slug: str
     title: str
@@ -419,31 +494,31 @@ class Vocabulary(TypedDict):
     title: str
     description: str
     licence: str
-    """An IRI or a short text; may be empty."""
+    """Licence: an IRI or a short text; may be empty."""
     publisher: str
     base: str
     """Start of the IRIs of records that have none of their own."""
     languages: list[str]
-    """Those of its texts. The first is that of texts without a tag."""
+    """Languages of its texts. The first applies to texts without a tag."""
     schema: str
-    """The name of its schema."""
+    """Name of its schema."""
     prefixes: dict[str, str]
     """Namespaces of CURIEs, by prefix."""
     defines: list[str]
-    """Prefixes whose ids it defines."""
+    """Prefixes whose IDs belong to it."""
     minting: str
-    """The rule for new ids; empty: random ones."""
+    """Pattern of new IDs; empty for random IDs."""
     private: bool
     """Whether only accounts with a role in it may read it."""
     default: bool
-    """Whether pages show it first."""
+    """Whether it is the default vocabulary."""
     valpha: bool
     """Whether v-alpha and paths without a vocabulary serve it."""
     removed: bool
     version: int
-    """How often its metadata and rules were written; its ETag begins so."""
+    """Version of its metadata and rules; its ETag starts with it."""
     counts: dict[str, int]
-    """How many records are published, by collection."""
+    """Number of published records, by collection."""
 
 
 class Vocabularies(TypedDict):
@@ -453,7 +528,7 @@ class Vocabularies(TypedDict):
 
 
 class Candidate(TypedDict):
-    """A record that an id may mean."""
+    """A record with an ambiguous ID."""
 
     id: str
     vocabulary: str
@@ -467,11 +542,11 @@ class Service(TypedDict):
     service: str
     version: str
     revision: int
-    """The last change."""
+    """Current revision."""
     counts: dict[str, int]
-    """How many records are published, by collection of the default vocabulary."""
+    """Number of published records of the default vocabulary, by collection."""
     vocabularies: list[VocabularyLink]
-    """Those that you may read, the default one first."""
+    """Vocabularies that you may read, the default one first."""
     limits: dict[str, Any]
     links: dict[str, str]
 
@@ -489,13 +564,13 @@ class Match(TypedDict):
     field: str
     text: str
     language: str | None
-    """The language of `text`; none of an identifier."""
+    """Language of `text`; none for an ID."""
     kind: str
-    """How well it matched."""
+    """Tier of the match."""
 
 
 class Hit(TypedDict):
-    """A record that was found."""
+    """A search hit."""
 
     id: str
     name: str
@@ -508,7 +583,7 @@ class Hit(TypedDict):
     highlight: list[Span]
     """Parts of `matched.text` that match the query."""
     explanation: NotRequired[Any]
-    """With `explain`: how the score came about."""
+    """Explanation of the score, with `explain`."""
 
 
 class SearchResults(TypedDict):
@@ -517,10 +592,22 @@ class SearchResults(TypedDict):
     hits: list[Hit]
     total: int
     facets: dict[str, dict[str, int]]
-    """How many there are of each vocabulary, collection, class and state."""
+    """Number of hits by vocabulary, collection, class, state and language of names."""
     class_names: dict[str, str]
-    """The names of the classes among the facets, by id."""
+    """Names of the classes in the facets, by ID."""
     did_you_mean: str | None
+    partial: bool
+    """Whether no record has all words. The hits are then the best partial matches."""
+    nearest: list["NearestName"]
+    """Records with similar names, if no record has all words."""
+
+
+class NearestName(TypedDict):
+    """A record whose name is similar to the query."""
+
+    id: str
+    name: str
+    vocabulary: str
 
 
 class Suggestion(TypedDict):
@@ -531,15 +618,15 @@ class Suggestion(TypedDict):
     vocabulary: str
     collection: str
     text: str
-    """The name or other name that begins so."""
+    """Matching name or alias."""
     language: str | None
-    """The language of `text`."""
+    """Language of `text`."""
     highlight: list[Span]
-    """The parts of `text` that were typed."""
+    """Parts of `text` that match the prefix."""
 
 
 class Suggestions(TypedDict):
-    """The few best completions."""
+    """Best completions."""
 
     suggestions: list[Suggestion]
 
@@ -548,10 +635,10 @@ class Annotation(TypedDict):
     """A place in a text where a term is mentioned."""
 
     start: int
-    """In code points, as `end`."""
+    """Start, in code points, like `end`."""
     end: int
     text: str
-    """The text of the mention."""
+    """Text of the mention."""
     id: str
     name: str
     vocabulary: str
@@ -559,22 +646,22 @@ class Annotation(TypedDict):
 
 
 class Annotations(TypedDict):
-    """The mentions in a text, in order; an ambiguous one once for each record."""
+    """Mentions in a text, in order; an ambiguous one is listed once per record."""
 
     annotations: list[Annotation]
     truncated: bool
-    """True if there may be more."""
+    """Whether the list was cut off."""
 
 
 class Finding(TypedDict):
-    """Something that does not conform."""
+    """A nonconforming record."""
 
     id: str
     name: str
     detail: str
-    """What is wrong."""
+    """Description of the problem."""
     path: str
-    """The page on which it can be mended."""
+    """Page to fix it on."""
 
 
 class FindingGroup(TypedDict):
@@ -584,15 +671,15 @@ class FindingGroup(TypedDict):
     title: str
     total: int
     examples: list[Finding]
-    """The first of them."""
+    """First findings."""
 
 
 class Conformance(TypedDict):
-    """What does not conform in a vocabulary."""
+    """Conformance report of a vocabulary."""
 
     vocabulary: str
     records: int
-    """How many were checked: the published ones."""
+    """Number of published records checked."""
     total: int
     items: list[FindingGroup]
 
@@ -612,20 +699,20 @@ class Problem(TypedDict):
     title: str
     status: int
     detail: str
-    """For people."""
+    """Explanation for people."""
     errors: NotRequired[list[FieldError]]
-    """422: every wrong field at once."""
+    """422: all invalid fields."""
     replaced_by: NotRequired[str | None]
-    """410: the record to use instead."""
+    """410: ID of the replacement."""
     merged_into: NotRequired[str]
-    """308, 409: the record that it was merged into."""
+    """308, 409: ID of the record that it was merged into."""
     version: NotRequired[int]
-    """412: the version that the record has."""
+    """412: current version of the record."""
     record: NotRequired[dict[str, Any]]
-    """412: the record as it is."""
+    """412: current state of the record."""
     candidates: NotRequired[list[Candidate]]
-    """300: the records that the id may mean."""
+    """300: records with this ID."""
     id: NotRequired[str]
-    """308: the record that has the id as an alternative one."""
+    """308: ID of the record that has this alternative ID."""
     conflicts: NotRequired[list[FieldConflict]]
-    """409: where a record has moved on under a proposal."""
+    """409: conflicts of a proposal."""

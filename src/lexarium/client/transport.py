@@ -68,7 +68,7 @@ class HttpResponse:
         try:
             return json.loads(self.body)
         except RecursionError:
-            raise ValueError("It is nested too deeply.") from None
+            raise ValueError("JSON is nested too deeply.") from None
 
 
 class Transport:
@@ -146,7 +146,7 @@ class Transport:
                 # Another host or scheme for the same path: later requests go there directly.
                 self._base = self._base._replace(scheme=redirect_url.scheme, netloc=redirect_url.netloc)
             url = redirect_url
-        raise Unreachable(f"{requested_url.geturl()} is redirected without end.")
+        raise Unreachable(f"{requested_url.geturl()} has too many redirects.")
 
     def _send_once(self, request: Request, url: SplitResult) -> HttpResponse:
         connection = self._connect(url)
@@ -193,9 +193,9 @@ class Transport:
                 chunk = unzip.decompress(chunk)
             size += len(chunk)
             if size > max_bytes:
-                raise Unreachable(f"{url.geturl()} answers more than {max_bytes:,} bytes, which is not taken.")
+                raise Unreachable(f"{url.geturl()} sent more than {max_bytes:,} bytes, which is not accepted.")
             if time.monotonic() > deadline + received / _MIN_BYTES_PER_SECOND:
-                raise Unreachable(f"{url.geturl()} answers too slowly.")
+                raise Unreachable(f"{url.geturl()} responds too slowly.")
             yield chunk
         if response.length or (unzip and not unzip.eof and response.status != http.client.NOT_MODIFIED):
             raise http.client.IncompleteRead(b"")
@@ -214,7 +214,7 @@ def _parse_url(url: str, base: str = "") -> SplitResult:
     except ValueError:
         is_valid = False
     if not is_valid or not url.isascii() or not url.isprintable() or " " in url:
-        raise Unreachable(f"{url!r} is not an address like https://example.org.")
+        raise Unreachable(f"{url!r} is not a URL such as https://example.org.")
     return parts._replace(fragment="")
 
 
@@ -222,8 +222,8 @@ def _reject_foreign_redirect(current_url: SplitResult, redirect_url: SplitResult
     """Raise `Unreachable` for a redirect to another host, or from HTTPS to HTTP."""
     current_host, redirect_host = ((url.hostname or "").removeprefix("www.") for url in (current_url, redirect_url))
     if current_host != redirect_host or (current_url.scheme == "https" and redirect_url.scheme == "http"):
-        urls = f"{current_url.geturl()} leads to {redirect_url.geturl()}"
-        raise Unreachable(f"{urls}, which is not followed. If it is what you want, name it.")
+        urls = f"{current_url.geturl()} redirects to {redirect_url.geturl()}"
+        raise Unreachable(f"{urls}, which is not followed. Use that URL if you trust it.")
 
 
 def _parse_retry_after(response: HttpResponse) -> float:
@@ -239,9 +239,9 @@ def _parse_retry_after(response: HttpResponse) -> float:
 
 def _describe_error(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "timed out"
     if isinstance(error, http.client.IncompleteRead | zlib.error):
-        return "its answers end in the middle"
+        return "its response is incomplete"
     if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
-        return "what it answers is not HTTP"
+        return "its response is not HTTP"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,11 +1,13 @@
 """One entry of the change log."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
 
+from lexarium.domain.identifiers import split_id
 from lexarium.domain.record import ProposalOrigin, Record, parse_record
 
 DIGEST_BYTES = 16
@@ -35,6 +37,12 @@ class Change(NamedTuple):
     version: int
     document: bytes
 
+    @property
+    def vocabulary(self) -> str:
+        """Slug of the vocabulary that has its record, or whose head record that is."""
+        slug, local_id = split_id(self.record_id)
+        return slug or local_id
+
     def to_record(self) -> Record:
         """Return the record after the change."""
         return parse_record(self.collection, self.document)
@@ -43,6 +51,21 @@ class Change(NamedTuple):
         """Return the proposal behind the change, or None."""
         origin = orjson.loads(self.document).get("proposed")
         return None if origin is None else ProposalOrigin(**origin)
+
+    def parse_summary(self) -> str:
+        """Return what its author says about the change, or an empty text."""
+        summary: str = orjson.loads(self.document).get("summary", "")
+        return summary
+
+
+class ChangeFilter(NamedTuple):
+    """Changes of the records in some collections, and of some head records: all, or those of a person or a record."""
+
+    collections: Sequence[str]
+    # Ids that are unique in the database.
+    head_ids: Sequence[str] = ()
+    actor: str | None = None
+    record_id: str | None = None
 
 
 def compute_digest(header: tuple[Any, ...], document: bytes) -> bytes:

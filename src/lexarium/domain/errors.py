@@ -77,7 +77,7 @@ class RecordRetired(NotFound):
     """The record is retired, perhaps with a replacement."""
 
     def __init__(self, record_id: str, replaced_by: str | None) -> None:
-        replacement = f" {get_local_id(replaced_by)} stands in for it." if replaced_by else ""
+        replacement = f" Replaced by {get_local_id(replaced_by)}." if replaced_by else ""
         super().__init__(f"{get_local_id(record_id)} is retired.{replacement}")
         self.replaced_by = replaced_by
 
@@ -86,7 +86,7 @@ class RecordMerged(NotFound):
     """The record is merged into another."""
 
     def __init__(self, record_id: str, survivor_id: str) -> None:
-        super().__init__(f"{get_local_id(record_id)} is merged into {get_local_id(survivor_id)}.")
+        super().__init__(f"{get_local_id(record_id)} was merged into {get_local_id(survivor_id)}.")
         self.survivor_id = survivor_id
 
 

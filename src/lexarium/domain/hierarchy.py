@@ -16,7 +16,7 @@ def find_cycles(relations: Iterable[Relation], limit: int = 20) -> list[list[str
 
 def format_cycle(type_names: Sequence[str], cycle: Sequence[str]) -> str:
     """Return a description of a cycle."""
-    return f"a chain of {' and '.join(type_names)} comes back to where it began: {' → '.join(cycle)}"
+    return f"{' and '.join(type_names)} relations form a cycle: {' → '.join(cycle)}"
 
 
 def _iter_cycles(parents: dict[str, list[str]]) -> Iterator[list[str]]:

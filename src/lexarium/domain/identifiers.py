@@ -80,7 +80,7 @@ _UNSAFE_SCHEMES = ("javascript:", "vbscript:", "data:", "blob:", "file:", "about
 def find_target_problem(target: str) -> str | None:
     """Return the reason why a text is not a valid external target, or None."""
     if len(target.encode(errors="replace")) > MAX_TARGET_BYTES:
-        return f"should have at most {MAX_TARGET_BYTES:,} bytes."
+        return f"must have at most {MAX_TARGET_BYTES:,} bytes."
     if _EXTERNAL_TARGET.fullmatch(target) and not target.lower().startswith(_UNSAFE_SCHEMES):
         return None
-    return "is neither an IRI, like https://example.org/1, nor a CURIE, like DOID:3324."
+    return "must be an IRI such as https://example.org/1 or a CURIE such as DOID:3324."

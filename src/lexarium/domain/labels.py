@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from html import unescape
 from typing import Annotated, Literal
 
@@ -23,7 +24,7 @@ is_language_tag = languages.is_language_tag
 
 def _check_language_tag(tag: str) -> str:
     if not is_language_tag(tag):
-        raise ValueError("should be the tag of a language, such as en or pt-BR.")
+        raise ValueError("must be a language tag, such as en or pt-BR.")
     return tag
 
 
@@ -32,16 +33,27 @@ class Alias(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    text: Annotated[str, AfterValidator(reject_control_chars)] = Field(min_length=1, description="The name itself.")
+    text: Annotated[str, AfterValidator(reject_control_chars)] = Field(min_length=1, description="Name.")
     lang: Annotated[str, AfterValidator(_check_language_tag)] = Field(
         DEFAULT_LANGUAGE,
-        description="Its language, as a BCP 47 tag.",
+        description="Language, as a BCP 47 tag.",
         json_schema_extra={"pattern": f"^{languages.TAG_FORM.pattern}$"},
     )
     scope: AliasScope = Field(
         "exact",
-        description="How it relates to the name: exact, narrow, broad, related; or hidden: only for finding it.",
+        description="Relation to the name: exact, narrow, broad, related, or hidden (only for search).",
     )
+
+    def dump(self) -> dict[str, str]:
+        """Return the same as `model_dump`, but faster."""
+        return {"text": self.text, "lang": self.lang, "scope": self.scope}
+
+
+# A record is built several times while it is read or edited, and to build an alias takes longer than to find it.
+@lru_cache(maxsize=4_096)
+def build_alias(text: str, lang: str = DEFAULT_LANGUAGE, scope: AliasScope = "exact") -> Alias:
+    """Return an alias without checking it."""
+    return Alias.model_construct(text=text, lang=lang, scope=scope)
 
 
 def split_alias_texts(alias: str) -> list[str]:
@@ -65,7 +77,7 @@ def _escape_entity(match: re.Match[str]) -> str:
 
 def parse_aliases(alias: str) -> tuple[Alias, ...]:
     """Parse a v-alpha alias text."""
-    return tuple(Alias.model_construct(text=text) for text in split_alias_texts(alias))
+    return tuple(map(build_alias, split_alias_texts(alias))) if alias else ()
 
 
 def format_aliases(aliases: Iterable[Alias]) -> str:

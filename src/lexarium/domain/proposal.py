@@ -45,4 +45,9 @@ class Proposal:
     state: ProposalState = ProposalState.OPEN
     decider: str | None = None
     decided: int | None = None
+    # Of the decider.
     reason: str = ""
+    # What the author says about the change.
+    summary: str = ""
+    # Whether it was accepted with other values.
+    amended: bool = False

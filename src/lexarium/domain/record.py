@@ -3,15 +3,15 @@
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import starmap
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
 
 from lexarium.domain import cache_tags
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.identifiers import MAX_TARGET_BYTES, get_local_id, qualify_id, split_id
-from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, parse_aliases, split_alias_texts
+from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, build_alias, parse_aliases, split_alias_texts
 from lexarium.domain.rendering import RenderedRecord, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields, get_collection
 from lexarium.domain.schema.relation_types import Side
@@ -27,6 +27,8 @@ from lexarium.domain.statement import (
     pack_statements,
 )
 from lexarium.domain.text.characters import name_key
+
+T = TypeVar("T")
 
 SOURCE = "dcterms:source"
 ALTERNATIVE_ID = "oboInOwl:hasAlternativeId"
@@ -52,6 +54,22 @@ ALIAS_SCOPES: dict[str, AliasScope] = {
 }
 # Predicates of the text of a label or note that is a node of its own.
 _NODE_TEXTS = ("skosxl:literalForm", "rdf:value")
+
+
+class _View(Generic[T]):
+    """Property of a record that is computed once.
+
+    That of `functools` takes a lock before Python 3.12, and often as long as the computation.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, record: object, owner: type) -> T:
+        value = record.__dict__[self._name] = self._compute(record)
+        return value
 
 
 class Relation(NamedTuple):
@@ -89,6 +107,9 @@ class RecordState(StrEnum):
     PUBLISHED = "published"
     RETIRED = "retired"
     MERGED = "merged"
+
+
+_STATES = {state.value: state for state in RecordState}
 
 
 @dataclass(frozen=True)
@@ -154,40 +175,54 @@ class Record:
         """Id in its vocabulary, as its owner gave it."""
         return get_local_id(self.id)
 
-    @cached_property
+    @_View
     def own_statements(self) -> list[Statement]:
         """Statements without those that are values of a further class."""
-        return [statement for statement in self.statements if not statement.qualifiers or not _has_class(statement)]
+        return [statement for statement in self.statements if not statement[2] or not _has_class(statement)]
 
-    @cached_property
+    @_View
     def further_collections(self) -> tuple[Collection, ...]:
         """Collections of its further classes."""
         types = [value for predicate, value, _ in self.statements if predicate == TYPE]
+        if not types:
+            return ()
         uris = [(self.collection.vocabulary, value.target) for value in types if isinstance(value, Reference)]
         collections = map(COLLECTIONS.by_uri.get, uris)
         return tuple(collection for collection in collections if collection and collection is not self.collection)
 
-    @cached_property
+    @_View
     def fields(self) -> Fields:
         """All fields of the collection, in the order of v-alpha."""
-        values = {statement.predicate: statement.value for statement in reversed(self.own_statements)}
+        values = {predicate: value for predicate, value, _ in reversed(self.own_statements)}
         fields: Fields = {"id": self.local_id}
         for name in self.collection.translated_fields:
             predicate = self.collection.field_predicates[name]
-            if predicate in values and not self._is_in_default_language(values[predicate]):
+            value = values.get(predicate)
+            # Most texts have no language.
+            is_plain = value is None or (type(value) is Text and not value[1])
+            if not is_plain and not self._is_in_default_language(values[predicate]):
                 values[predicate] = self._find_shown_statement(predicate).value
-        for name, predicate in self.collection.field_predicates.items():
+        assigned = self.assigned
+        for name, predicate, field_type, default in self.collection.field_views:
             value = values.get(predicate)
             if value is None:
-                fields[name] = self.assigned[name] if name in self.assigned else self.collection.field_defaults[name]
+                fields[name] = assigned.get(name, default)
+            elif field_type is str and isinstance(value, Text):
+                fields[name] = value[0]
             else:
-                fields[name] = _to_field(value, self.collection.field_types[name])
+                fields[name] = _to_field(value, field_type)
         if not fields.get("name"):
             others = (values[predicate] for predicate in self.collection.name_predicates if predicate in values)
             fields["name"] = next((_to_field(value, str) for value in others), "")
         return fields
 
-    @cached_property
+    @property
+    def class_id(self) -> str:
+        """Id of the class that it is sorted into, unique in the database; empty if there is none."""
+        local_id = self.fields.get(self.collection.class_field or "")
+        return self._qualify(local_id) if local_id else ""
+
+    @_View
     def rendered(self) -> RenderedRecord:
         """Bytes and keys of the fields, as stored."""
         return render_fields(self.collection, self.fields)
@@ -198,18 +233,20 @@ class Record:
         text: str = self.fields.get(self.collection.definition_field or "", "")
         return text
 
-    @cached_property
+    @_View
     def stored_aliases(self) -> tuple[Alias, ...]:
-        """Aliases with statements of their own."""
-        return tuple(alias for statement in self.own_statements if (alias := self._to_alias(statement)) is not None)
+        """Aliases with statements of their own, each once, though statements of it may differ in qualifiers."""
+        parts = [self._parse_alias(item) for item in self.own_statements if item[0] in ALIAS_SCOPES]
+        return tuple(starmap(build_alias, dict.fromkeys(filter(None, parts)))) if parts else ()
 
-    def _to_alias(self, statement: Statement) -> Alias | None:
+    def _parse_alias(self, statement: Statement) -> tuple[str, str, AliasScope] | None:
+        """Return the text, language and scope of an alias, or None if a statement is none."""
         scope, text = ALIAS_SCOPES.get(statement.predicate), get_text(statement.value)
         if scope is None or text is None:
             return None
-        return Alias.model_construct(text=text.text, lang=text.lang or self.collection.language, scope=scope)
+        return text.text, text.lang or self.collection.language, scope
 
-    @cached_property
+    @_View
     def aliases(self) -> tuple[Alias, ...]:
         """All aliases. The field `alias` has those in the default language, unless they have their own statements."""
         stored = self.stored_aliases
@@ -217,7 +254,7 @@ class Record:
             return stored
         return parse_aliases(self.fields.get(self.collection.alias_field or "", "")) + stored
 
-    @cached_property
+    @_View
     def alternative_ids(self) -> tuple[str, ...]:
         """IRI of its own, and ids that redirect to this record, each as its source has it."""
         if self.is_head:
@@ -226,7 +263,7 @@ class Record:
         texts = dict.fromkeys(value[0] for value in ids if not isinstance(value, Node))
         return tuple(texts if self.iri is None else {self.iri: None, **texts})
 
-    @cached_property
+    @_View
     def translated_names(self) -> dict[str, str]:
         """Names in other languages than the default one, by language."""
         names: dict[str, str] = {}
@@ -237,50 +274,36 @@ class Record:
                     names.setdefault(text.lang, text.text)
         return names
 
-    def list_translations(self, field: str) -> list[Statement]:
-        """Return the texts of a field in other languages than the default one."""
-        predicate = self.collection.field_predicates[field]
-        return [
-            statement
-            for statement in self.own_statements
-            if statement.predicate == predicate and not self._is_in_default_language(statement.value)
-        ]
-
-    def find_default_text(self, field: str) -> str:
-        """Return the text of a field in the default language, or an empty one."""
-        predicate = self.collection.field_predicates[field]
-        texts = (
-            value.text
-            for item, value, _ in self.own_statements
-            if item == predicate and isinstance(value, Text) and self._is_in_default_language(value)
-        )
-        return next(texts, "")
-
-    @cached_property
+    @_View
     def sources(self) -> tuple[str, ...]:
         """References of the definition."""
-        values = (value for predicate, value, _ in self.own_statements if predicate == SOURCE)
-        return tuple(value[0] for value in values if not isinstance(value, Node))
+        values = [value for predicate, value, _ in self.own_statements if predicate == SOURCE]
+        return tuple([value[0] for value in values if not isinstance(value, Node)])
 
-    @cached_property
+    @_View
     def relations(self) -> frozenset[Relation]:
         """Relations that have this record as their source."""
         if self.is_head:
             return frozenset()
+        # Most statements are texts, and most of those are no mappings.
+        candidates = [item for item in self.own_statements if type(item[1]) is not Text or item[0] in _TEXT_MAPPINGS]
+        targets = [(item[0], target) for item in candidates if (target := self._find_target(item)) is not None]
+        if not targets:
+            return frozenset()
         names = self.collection.relation_names
         for collection in self.further_collections:
             names = collection.relation_names | names
-        return frozenset(
-            Relation(self.id, name, target if RELATION_TYPES[name].is_mapping else self._qualify(target))
-            for statement in self.own_statements
-            if (target := self._find_target(statement)) is not None
-            for name in (names.get(statement.predicate, statement.predicate),)
-        )
+        relations = []
+        for predicate, target in targets:
+            name = names.get(predicate, predicate)
+            is_mapping = RELATION_TYPES[name].is_mapping
+            relations.append(Relation(self.id, name, target if is_mapping else self._qualify(target)))
+        return frozenset(relations)
 
     def _qualify(self, local_id: str) -> str:
         return qualify_id(self.collection.vocabulary, local_id)
 
-    @cached_property
+    @_View
     def other_statements(self) -> tuple[Statement, ...]:
         """Statements of its own that are in none of the other views."""
         seen: set[str] = set()
@@ -328,6 +351,7 @@ class Record:
             cache_tags.collection_tag(self.collection.name),
             cache_tags.name_tag(self.collection.name, name_key(self.fields["name"])),
         }
+        tags.update(map(cache_tags.alternative_id_tag, self.alternative_ids))
         return tags | {cache_tags.record_tag(relation.target) for relation in self.relations}
 
     def has_text(self, field: str, text: str) -> bool:
@@ -336,9 +360,17 @@ class Record:
         is_integer = predicate is not None and self.collection.field_types[field] is int
         return is_integer and any(item[:2] == (predicate, Text(text)) for item in self.own_statements)
 
+    def with_state(self, state: RecordState, replaced_by: str | None) -> "Record":
+        """Return the record in a state."""
+        # Itself if it can be, since it may have computed its views.
+        is_same = (self.state, self.replaced_by) == (state, replaced_by)
+        return self if is_same else replace(self, state=state, replaced_by=replaced_by)
+
     def state_fields(self, values: Fields) -> "Record":
         """Return the record with statements that give fields these values."""
         changed = {name: value for name, value in values.items() if self.fields[name] != value or name in self.assigned}
+        if not changed:
+            return self
         statements, empty = _split_values(self.collection, changed)
         shown = self._find_shown(self.collection.field_predicates[name] for name in changed)
         record = self._replace(shown.__contains__, statements)
@@ -386,8 +418,8 @@ class Record:
         """Return the record with other aliases. Statements of those that stay are kept. The field `alias` stays."""
         existing: dict[Alias, list[Statement]] = {}
         for statement in self.own_statements:
-            if (alias := self._to_alias(statement)) is not None:
-                existing.setdefault(alias, []).append(statement)
+            if (parts := self._parse_alias(statement)) is not None:
+                existing.setdefault(build_alias(*parts), []).append(statement)
         statements: list[Statement] = []
         for alias in dict.fromkeys(aliases):
             added = Statement(self._get_alias_predicate(alias.scope), Text(alias.text, alias.lang))
@@ -401,12 +433,6 @@ class Record:
             predicate for predicate, own_scope in ALIAS_SCOPES.items() if own_scope == scope and predicate in declared
         )
         return next(own, ALIAS_PREDICATES[scope])
-
-    def with_translations(self, field: str, statements: Sequence[Statement]) -> "Record":
-        """Return the record with other texts of a field in other languages than the default one."""
-        replaced = set(self.list_translations(field))
-        kept = (statement for statement in self.statements if statement not in replaced)
-        return replace(self, statements=normalize((*kept, *statements)))
 
     def with_sources(self, sources: Iterable[str]) -> "Record":
         """Return the record with other sources. Statements of those that stay are kept."""
@@ -460,7 +486,11 @@ class Record:
         qualified = {statement[:2]: statement for statement in other.statements if statement.qualifiers}
         if not qualified:
             return self
-        statements = [item if item.qualifiers else qualified.get(item[:2], item) for item in self.statements]
+        # What is stated both with and without qualifiers stays as both.
+        plain = {statement for statement in other.statements if not statement.qualifiers}
+        statements = [
+            item if item.qualifiers or item in plain else qualified.get(item[:2], item) for item in self.statements
+        ]
         return replace(self, statements=normalize(statements))
 
     def add_statements(self, statements: Iterable[Statement]) -> "Record":
@@ -468,8 +498,9 @@ class Record:
         return replace(self, statements=normalize((*self.statements, *statements)))
 
     def replace_statements(self, replaced: Iterable[Statement], statements: Sequence[Statement]) -> "Record":
-        """Return the record with others instead of these statements. Equal values keep their qualifiers."""
-        return self._replace(frozenset(replaced).__contains__, statements)
+        """Return the record with others instead of these statements."""
+        removed = frozenset(replaced)
+        return self._arrange([item for item in self.statements if item not in removed], statements)
 
     def with_class(self, collection: Collection, fields: Fields) -> "Record":
         """Return the record as one of a further class too, with these values there."""
@@ -516,13 +547,17 @@ class Record:
             statement if statement in originals else replaced.get((statement.predicate, statement.value), statement)
             for statement in statements
         ]
-        # Predicates stay where they were. Values of further classes come after those of the collection.
+        return self._arrange(kept, restated)
+
+    def _arrange(self, kept: Sequence[Statement], added: Sequence[Statement]) -> "Record":
+        """Return the record with these statements, of which predicates stay where they were."""
+        # Values of further classes come after those of the collection.
         places = {statement.predicate: place for place, statement in enumerate(self.statements)}
-        ordered = sorted(kept + restated, key=lambda item: (places.get(item.predicate, len(places)), _has_class(item)))
+        ordered = sorted([*kept, *added], key=lambda item: (places.get(item.predicate, len(places)), _has_class(item)))
         return replace(self, statements=normalize(ordered))
 
-    def to_document(self, origin: ProposalOrigin | None = None) -> bytes:
-        """Return the JSON document for the log, with the proposal behind the change, if any."""
+    def to_document(self, origin: ProposalOrigin | None = None, summary: str = "") -> bytes:
+        """Return the JSON document for the log, with the proposal behind the change and its summary, if any."""
         document: dict[str, Any] = {
             "id": self.local_id,
             "state": self.state,
@@ -536,6 +571,8 @@ class Record:
             document["replaced_by"] = get_local_id(self.replaced_by)
         if origin is not None:
             document["proposed"] = origin
+        if summary:
+            document["summary"] = summary
         return orjson.dumps(document)
 
 
@@ -639,7 +676,7 @@ def parse_record(collection: str, document: bytes) -> Record:
         collection=owner,
         id=qualify_id(owner.vocabulary, data["id"]),
         statements=load_statements(data["statements"]),
-        state=RecordState(data["state"]),
+        state=_STATES[data["state"]],
         iri=data.get("iri"),
         replaced_by=None if replaced_by is None else qualify_id(owner.vocabulary, replaced_by),
         assigned=data.get("assigned", {}),

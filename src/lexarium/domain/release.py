@@ -25,3 +25,17 @@ class Release:
     def vocabulary(self) -> str:
         """Slug of its vocabulary."""
         return split_id(self.name)[0]
+
+
+@dataclass(frozen=True)
+class ReleaseFile:
+    """File of a release in a format. Its bytes never change."""
+
+    # Name that is unique in the database.
+    release: str
+    format: str
+    media_type: str
+    size: int
+    # Checksum in hexadecimal.
+    sha256: str
+    created_at: int

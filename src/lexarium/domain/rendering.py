@@ -24,19 +24,23 @@ class RenderedRecord(NamedTuple):
 
 
 def render_fields(collection: Collection, fields: Fields) -> RenderedRecord:
-    """Render a record: the fields of v-alpha, or, if its collection has none there, those that are not empty."""
+    """Render a record."""
+    return render_json(collection, fields["id"], fields["name"], render_body(collection, fields))
+
+
+def render_body(collection: Collection, fields: Fields) -> bytes:
+    """Return the fields of v-alpha as JSON, or, if the collection has none there, those that are not empty."""
     names = collection.valpha_field_names or [
         # `type` is the collection in v-alpha.
         name
         for name, value in fields.items()
         if name == "name" or (value not in ("", None) and name != "type")
     ]
-    shown = {name: fields[name] for name in names}
-    return render_json(collection, fields["id"], fields["name"], orjson.dumps(shown))
+    return orjson.dumps({name: fields[name] for name in names})
 
 
 def render_json(collection: Collection, record_id: str, name: str, body: bytes) -> RenderedRecord:
-    """Do the same for fields that are already JSON."""
+    """Render a record whose fields are already JSON."""
     key = order_key(name)
     is_search_hit = collection.search_hit_prefix and record_id.startswith(collection.search_hit_prefix + "_")
     return RenderedRecord(
@@ -50,7 +54,7 @@ def render_json(collection: Collection, record_id: str, name: str, body: bytes) 
 def get_filter_columns(collection: Collection, fields: Fields) -> tuple[str, str, bool]:
     """Return the columns that lists filter by: class id, owner, and whether the record is flagged."""
     get = fields.get
-    class_id = get("id_concept_class", "")
+    class_id = get(collection.class_field or "", "")
     return (
         class_id and qualify_id(collection.vocabulary, class_id),
         get("id_user", ""),

@@ -10,14 +10,14 @@ from urllib.parse import quote, unquote
 from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too_long, qualify_id, split_id
 from lexarium.domain.identity.minting import MintingRule, find_rule_problems
-from lexarium.domain.identity.prefixes import find_prefix_problems
+from lexarium.domain.identity.prefixes import expand_obo_curie, find_prefix_problems
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, Collection, Registry, register_schemas
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema, load_schema
 from lexarium.domain.schema.model import Schema
 from lexarium.domain.schema.relation_types import qualify_name
-from lexarium.domain.statement import Statement, Text
+from lexarium.domain.statement import Node, Statement, Text
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.text.languages import canonicalize_tag, find_tag_problem
 
@@ -26,7 +26,9 @@ DEFAULT_TITLE = "Lexarium"
 DEFAULT_BASE = "http://localhost:8000/"
 _SLUG = re.compile(r"[a-z][a-z0-9-]{0,49}")
 _TRUE = "true"
+_NOT_IN_IRI = re.compile(r"[\s<>\"{}|\\^`]")
 TITLE = "dcterms:title"
+_VERSION = "owl:versionInfo"
 
 # Keys of `to_values`, with the predicate of the statements that hold each.
 _PREDICATES = {
@@ -45,7 +47,11 @@ _PREDICATES = {
     "default": "lexarium:default",
     "valpha": "lexarium:valpha",
 }
+# Predicates of rules, which files do not set.
+RULES = frozenset(predicate for predicate in _PREDICATES.values() if predicate.startswith("lexarium:"))
 _FLAGS = ("private", "default", "valpha")
+# Predicates of what is chosen among the vocabularies of one server.
+SERVER_CHOICES = frozenset({_PREDICATES["default"], _PREDICATES["valpha"]})
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ class Vocabulary:
     is_default: bool = False
     # v-alpha serves this one.
     is_valpha: bool = False
+    # That of the file it was imported from; it is not set otherwise.
+    version: str = ""
 
     @property
     def language(self) -> str:
@@ -103,7 +111,7 @@ class Vocabulary:
         collection = COLLECTIONS.get(qualify_name(self.slug, local_name))
         if collection is None:
             known = ", ".join(item.local_name for item in self.collections)
-            raise NotFound(f"The vocabulary {self.slug} has no collection {local_name!r}; it has {known}.")
+            raise NotFound(f"The vocabulary {self.slug} has no collection {local_name!r}; available: {known}.")
         return collection
 
     @property
@@ -111,8 +119,16 @@ class Vocabulary:
         """Rule for new ids, or None for random ones with the prefix of their class."""
         return MintingRule.parse(self.minting) if self.minting else None
 
+    def expand_curie(self, local_id: str) -> str | None:
+        """Return the IRI of an id with a prefix of this vocabulary, or in OBO with that of any ontology, or None."""
+        prefix, _, name = local_id.partition(":")
+        namespace = self.prefixes.get(prefix)
+        if namespace and name and not _NOT_IN_IRI.search(name):
+            return namespace + name
+        return expand_obo_curie(local_id) if not namespace and self.schema_source == "obo" else None
+
     def record_iri(self, record_id: str) -> str:
-        """Return the IRI of a record that has none of its own."""
+        """Return the IRI of a record that has neither one of its own nor a CURIE."""
         return f"{self.base}id/{quote(get_local_id(record_id), safe='')}"
 
     def parse_record_iri(self, iri: str) -> str | None:
@@ -152,7 +168,7 @@ def parse_head_record(record: Record) -> Vocabulary:
     texts: dict[str, list[str]] = {}
     for name, predicate in _PREDICATES.items():
         values = [value for item, value, _ in record.statements if item == predicate]
-        texts[name] = [value.text for value in values if isinstance(value, Text)]
+        texts[name] = [value[0] for value in values if not isinstance(value, Node)]
     return Vocabulary(
         slug=record.local_id,
         title=record.fields["name"] or record.local_id,
@@ -170,6 +186,13 @@ def parse_head_record(record: Record) -> Vocabulary:
         is_removed=record.state != RecordState.PUBLISHED,
         is_default=texts["default"] == [_TRUE],
         is_valpha=texts["valpha"] == [_TRUE],
+        version=_first(
+            [
+                item.value.text
+                for item in record.statements
+                if item.predicate == _VERSION and isinstance(item.value, Text)
+            ]
+        ),
     )
 
 
@@ -207,25 +230,25 @@ def check_values(slug: str, values: Mapping[str, Any], others: Iterable[Vocabula
     """Return the values of a vocabulary in canonical form; raise InvalidInput with all problems."""
     checked, problems = dict(values), []
     if not _SLUG.fullmatch(slug):
-        message = "should be lower-case letters, digits and hyphens, at most 50, and begin with a letter."
+        message = "must be at most 50 lower-case letters, digits and hyphens, and start with a letter."
         problems.append(FieldProblem("slug", message))
     for name in ("title", "licence", "publisher", "description"):
         if (text := values.get(name)) and find_unstorable_char(text):
             problems.append(FieldProblem(name, "has characters that cannot be stored."))
     if "title" in values and not values["title"].strip():
-        problems.append(FieldProblem("title", "should not be empty."))
+        problems.append(FieldProblem("title", "must not be empty."))
     problems += _find_language_problems(checked)
     problems += _find_prefix_problems(slug, checked, others)
     if base := values.get("base"):
         checked["base"] = base if base.endswith(("/", "#", "_", ":")) else f"{base}/"
         if not re.match(r"[A-Za-z][\w.+-]*:", base):
-            problems.append(FieldProblem("base", "should be the start of IRIs, such as https://example.org/."))
+            problems.append(FieldProblem("base", "must be the start of IRIs, such as https://example.org/."))
     if rule := values.get("minting"):
         problems += [FieldProblem("minting", problem) for problem in find_rule_problems(rule)]
     if source := values.get("schema"):
         problems += _find_schema_problems(source)
     if problems:
-        raise InvalidInput("The vocabulary cannot be kept like this.", problems)
+        raise InvalidInput("Invalid vocabulary.", problems)
     return checked
 
 
@@ -234,7 +257,7 @@ def _find_language_problems(values: dict[str, Any]) -> list[FieldProblem]:
     if tags is None:
         return []
     if not tags:
-        return [FieldProblem("languages", "should have at least one, the language of texts without a tag.")]
+        return [FieldProblem("languages", "must have at least one: the language of texts without a tag.")]
     problems = [FieldProblem("languages", problem) for tag in tags if (problem := find_tag_problem(tag))]
     if not problems:
         values["languages"] = list(dict.fromkeys(map(canonicalize_tag, tags)))
@@ -245,7 +268,7 @@ def _find_prefix_problems(slug: str, values: Mapping[str, Any], others: Iterable
     problems = [FieldProblem("prefixes", problem) for problem in find_prefix_problems(values.get("prefixes", {}))]
     defined = {prefix for other in others if other.slug != slug for prefix in other.defines}
     problems += [
-        FieldProblem("defines", f"{prefix} is defined by another vocabulary; take it from there first.")
+        FieldProblem("defines", f"{prefix} is defined by another vocabulary; remove it there first.")
         for prefix in values.get("defines", ())
         if prefix in defined
     ]
@@ -254,7 +277,7 @@ def _find_prefix_problems(slug: str, values: Mapping[str, Any], others: Iterable
 
 def _find_schema_problems(source: str) -> list[FieldProblem]:
     if "\n" not in source and source not in BUILTIN_NAMES:
-        return [FieldProblem("schema", f"should be one of {', '.join(BUILTIN_NAMES)}, or a schema in LinkML.")]
+        return [FieldProblem("schema", f"must be one of {', '.join(BUILTIN_NAMES)}, or a LinkML schema.")]
     try:
         resolve_schema(source)
     except InvalidSchema as error:

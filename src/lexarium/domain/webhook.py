@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.relation_types import qualify_name
+from lexarium.domain.vocabulary import VOCABULARIES
 
-# Stands for all collections of a vocabulary.
+# All collections of a vocabulary.
 ALL = "*"
 _SECOND_MS = 1_000
 _INITIAL_BACKOFF_MS = 2 * _SECOND_MS
@@ -39,13 +40,12 @@ class Webhook:
 
     def matches(self, change: Change) -> bool:
         """Return whether the webhook subscribes to a change. Removed vocabularies have no changes for anyone."""
-        collection = COLLECTIONS.get(change.collection)
-        if collection is None or (self.actions and change.action not in self.actions):
+        slug, name = change.vocabulary, change.collection.rpartition("/")[2]
+        vocabulary = VOCABULARIES.get(slug)
+        if vocabulary is None or vocabulary.is_removed or (self.actions and change.action not in self.actions):
             return False
-        slug, name = collection.vocabulary, collection.local_name
-        return not self.collections or not {change.collection, f"{slug}/{name}", f"{slug}/{ALL}"}.isdisjoint(
-            self.collections
-        )
+        names = {qualify_name(slug, name), f"{slug}/{name}", f"{slug}/{ALL}"}
+        return not self.collections or not names.isdisjoint(self.collections)
 
     @property
     def vocabularies(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Parse mappings of columns and predicates to fields, as users write them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
@@ -14,14 +14,19 @@ MAPPING_TARGETS: tuple[str, ...] = (
 )
 
 
-def parse_mapping_options(options: Sequence[str]) -> dict[str, str]:
-    """Parse pairs `COLUMN=MEANING`, and files with one such pair a line; raise InvalidInput with all problems."""
+def parse_mapping_options(options: Sequence[str], targets: Collection[str] | None = MAPPING_TARGETS) -> dict[str, str]:
+    """Parse pairs `COLUMN=MEANING`, and files with one such pair per line; raise InvalidInput with all problems.
+
+    If no targets are given, the reader of the file checks whether a meaning is known.
+    """
     problems: list[FieldProblem] = []
-    return parse_mapping_pairs(list(_iter_pairs(options, problems)), problems)
+    return parse_mapping_pairs(list(_iter_pairs(options, problems)), problems, targets)
 
 
 def parse_mapping_pairs(
-    pairs: Iterable[tuple[str, str]], former_problems: Iterable[FieldProblem] = ()
+    pairs: Iterable[tuple[str, str]],
+    former_problems: Iterable[FieldProblem] = (),
+    targets: Collection[str] | None = MAPPING_TARGETS,
 ) -> dict[str, str]:
     """Parse pairs `COLUMN=MEANING`, each given with its location; raise InvalidInput with all problems."""
     column_mapping: dict[str, str] = {}
@@ -30,15 +35,15 @@ def parse_mapping_pairs(
         # An IRI may contain other equals signs.
         column, equals, field = (part.strip() for part in pair.rpartition("="))
         if not equals or not column:
-            problems.append(FieldProblem(location, "is no pair COLUMN=MEANING."))
-        elif field not in MAPPING_TARGETS:
-            problems.append(FieldProblem(location, f"{field!r} is none of {', '.join(MAPPING_TARGETS)}."))
+            problems.append(FieldProblem(location, "must be COLUMN=FIELD."))
+        elif targets is not None and field not in targets:
+            problems.append(FieldProblem(location, f"{field!r} is not one of {', '.join(targets)}."))
         elif column_mapping.get(column, field) != field:
-            problems.append(FieldProblem(location, f"{column} was said to mean {column_mapping[column]} before."))
+            problems.append(FieldProblem(location, f"{column} is already mapped to {column_mapping[column]}."))
         else:
             column_mapping[column] = field
     if problems:
-        raise InvalidInput("The map cannot be used.", problems)
+        raise InvalidInput("Invalid column mapping.", problems)
     return column_mapping
 
 

@@ -1,7 +1,6 @@
-"""Convert identifiers, names and numbers of other vocabularies to those of this catalogue."""
+"""Convert identifiers, names and numbers in tables to those of the main vocabulary."""
 
 import re
-from urllib.parse import quote
 
 from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS
@@ -9,8 +8,6 @@ from lexarium.domain.text.characters import name_key
 from lexarium.domain.vocabulary import Vocabulary
 
 _ID_PREFIXES = tuple(prefix for collection in MAIN_COLLECTIONS.values() for prefix in collection.id_prefixes)
-# Allowed in the target of a mapping besides letters and digits.
-_IRI_SAFE_CHARS = "!#$%&'()*+,-./:;=?@[]_~"
 _INTEGER_PATTERN = re.compile(r"([+-]?[0-9]{1,19})(?:[.,]0*)?")
 _REFERENCE_SEPARATOR = "\x1f"
 _INT64_RANGE = range(-(2**63), 2**63)
@@ -26,17 +23,8 @@ def format_id(record_id: str, vocabulary: Vocabulary) -> str:
     return record_id if has_prefix(record_id, _ID_PREFIXES) else vocabulary.record_iri(record_id)
 
 
-def escape_iri(text: str) -> str:
-    """Percent-encode the characters that an IRI or CURIE may not contain."""
-    return quote(text, safe=_IRI_SAFE_CHARS) if text.isascii() else "".join(map(_escape_char, text))
-
-
-def _escape_char(char: str) -> str:
-    return quote(char, safe=_IRI_SAFE_CHARS) if char.isascii() or char.isspace() or not char.isprintable() else char
-
-
 def parse_integer(text: str) -> int | None:
-    """Return the integer that a text states, also with zeros after a point; None if there is none of 64 bits."""
+    """Return the integer that a text states, also with zeros after a point; None if there is not one of 64 bits."""
     match = _INTEGER_PATTERN.fullmatch(text)
     return int(match[1]) if match and int(match[1]) in _INT64_RANGE else None
 

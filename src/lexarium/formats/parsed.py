@@ -9,8 +9,8 @@ from lexarium.domain.change import Action
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import Collection, Fields
-from lexarium.domain.schema.relation_types import Side
+from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
+from lexarium.domain.schema.relation_types import Side, qualify_name
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import Format
 
@@ -24,10 +24,6 @@ class ParseError(LexariumError):
         self.line = line
         self.column = column
 
-    def to_parsed_record(self) -> "ParsedRecord":
-        """Return a rejected record, for input that can be read on after the error."""
-        return ParsedRecord(self.line, column=self.column, problems=[self.reason])
-
 
 class ParsedVersion(NamedTuple):
     """A version of a record and its metadata."""
@@ -39,6 +35,7 @@ class ParsedVersion(NamedTuple):
     actor: str
     action: Action
     origin: ProposalOrigin | None
+    summary: str
 
 
 @dataclass(slots=True)
@@ -97,19 +94,71 @@ class ReadOptions:
         """Return the overriding, stated or default collection; raise ParseError if there is none."""
         collection = self.collection or stated or self.default_collection
         if collection is None:
-            first = self.vocabulary.collections[0].local_name
-            hint = f"name it with --collection, or in the file's name, as in {first}.json"
-            raise ParseError(f"nothing tells which collection the records belong to: {hint}", line, 1)
+            # A vocabulary that does not exist has none.
+            names = [f", or in the file's name, as in {item.local_name}.json" for item in self.vocabulary.collections]
+            hint = f"choose it with --collection{next(iter(names), '')}"
+            raise ParseError(f"the collection of the records is unknown: {hint}", line, 1)
         return collection
 
     def parse_collection(self, key: str, stated: object, record: ParsedRecord) -> Collection | None:
         """Return the collection of a record; if the stated one is unknown, add a problem and return None."""
-        known = {collection.local_name: collection for collection in self.vocabulary.collections}
-        collection = known.get(stated) if isinstance(stated, str) else None
+        slug = self.vocabulary.slug
+        collection = COLLECTIONS.get(qualify_name(slug, stated)) if isinstance(stated, str) else None
+        if collection is not None and collection.vocabulary != slug:
+            collection = None
         if self.collection is None and collection is None and stated is not None:
-            record.problems.append(f"its {key} is {stated!r}, which is none of {', '.join(known)}")
+            names = ", ".join(item.local_name for item in self.vocabulary.collections)
+            record.problems.append(f"its {key} is {stated!r}, which is not one of {names}")
             return None
         return self.choose_collection(collection, record.line)
+
+
+# Of each message.
+_MAX_EXAMPLES = 100_000
+
+
+class WarningCounter:
+    """Count warnings by message."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._examples: dict[str, list[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def __iter__(self) -> Iterator[str]:
+        """Return an iterator over the messages, without counts."""
+        return iter(self._counts)
+
+    def add(self, message: str, example: str = "") -> None:
+        """Count a warning about an example."""
+        self._counts[message] += 1
+        examples = self._examples.setdefault(message, [])
+        if len(examples) < _MAX_EXAMPLES:
+            examples.append(example)
+
+    def update(self, other: "WarningCounter") -> None:
+        """Add the counts of another."""
+        self._counts.update(other._counts)
+        self._examples = other._examples | self._examples
+
+    def get_examples(self, message: str) -> list[str]:
+        """Return what a message is about, of as many warnings as are kept."""
+        return self._examples[message]
+
+    def to_parsed_records(self, *other_warnings: str) -> Iterator[ParsedRecord]:
+        """Yield all warnings, with their counts, as one record about the whole file, if there are any."""
+        messages = [self.format_message(message) for message in self]
+        if other_warnings or messages:
+            yield ParsedRecord(0, warnings=[*other_warnings, *messages])
+
+    def format_message(self, message: str) -> str:
+        """Return a message with its count and example."""
+        count, example = self._counts[message], self._examples[message][0]
+        if count > 1:
+            return f"{message} ({count:,} times{f', first {example}' if example else ''})"
+        return f"{message} ({example})" if example else message
 
 
 @dataclass(frozen=True)
@@ -121,41 +170,7 @@ class WriteOptions:
     # The exported revision.
     revision: int = 0
     collections: Sequence[Collection] = ()
-
-
-class WarningCounter:
-    """Count warnings by message."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._examples: dict[str, str] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._counts)
-
-    def __iter__(self) -> Iterator[str]:
-        """Return an iterator over the messages, without counts."""
-        return iter(self._counts)
-
-    def add(self, message: str, example: str = "") -> None:
-        """Count a warning; only the first example is kept."""
-        self._counts[message] += 1
-        self._examples.setdefault(message, example)
-
-    def update(self, other: "WarningCounter") -> None:
-        """Add the counts of another."""
-        self._counts.update(other._counts)
-        self._examples = other._examples | self._examples
-
-    def to_parsed_records(self, *other_warnings: str) -> Iterator[ParsedRecord]:
-        """Yield all warnings, with their counts, as one record about the whole file, if there are any."""
-        messages = [self.format_message(message) for message in self]
-        if other_warnings or messages:
-            yield ParsedRecord(0, warnings=[*other_warnings, *messages])
-
-    def format_message(self, message: str) -> str:
-        """Return a message with its count and example."""
-        count, example = self._counts[message], self._examples[message]
-        if count > 1:
-            return f"{message} ({count:,} times{f', first {example}' if example else ''})"
-        return f"{message} ({example})" if example else message
+    # Metadata of the vocabulary, if it has any.
+    head: Record | None = None
+    # What the format cannot express, counted while the document is written.
+    losses: WarningCounter = field(default_factory=WarningCounter)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -49,7 +49,7 @@ _UNSUPPORTED_MAGIC: dict[bytes, str] = {
     b"\x04\x22\x4d\x18": "is compressed by lz4, which is not read: decompress it first",
     _OLE_MAGIC: "is a document of an office program, which is not read: save a table as CSV",
     b"%PDF": "is a PDF document, which is not read",
-    b"SQLite format 3\0": "is an SQLite database, which is not imported: a backup comes back by `lexarium restore`",
+    b"SQLite format 3\0": "is an SQLite database, which is not imported: restore a backup with `lexarium restore`",
 }
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
 
@@ -87,7 +87,7 @@ class SourceDocument:
     sibling_names: tuple[str, ...] = ()
 
 
-def open_documents(path: Path) -> Iterator[SourceDocument]:
+def open_documents(path: Path) -> Generator[SourceDocument]:
     """Yield the documents of a file or of STANDARD_INPUT; read each before the next.
 
     Raise OSError if it cannot be opened, and UnreadableFileError, also while it is read, if it is damaged or
@@ -130,7 +130,7 @@ def _open_zip_members(path: Path, file: BinaryIO) -> Iterator[SourceDocument]:
         if any(info.filename in _OFFICE_MEMBERS for info in members):
             raise UnreadableFileError(_UNSUPPORTED_MAGIC[_OLE_MAGIC])
         if len(members) > MAX_MEMBERS:
-            message = f"holds {len(members):,} files; at most {MAX_MEMBERS:,} are read from one archive."
+            message = f"has {len(members):,} files; at most {MAX_MEMBERS:,} are read from one archive."
             raise UnreadableFileError(message)
         # One limit for all members, by the size of the archive: the sizes that it states may be wrong.
         size = os.fstat(file.fileno()).st_size
@@ -165,8 +165,8 @@ class _DecompressionLimit:
         self._bytes_out += size
         if self._bytes_out > min(MAX_BYTES, max(MIN_ALLOWED_BYTES, MAX_COMPRESSION_RATIO * self._bytes_read())):
             raise UnreadableFileError(
-                f"becomes absurdly large when it is decompressed: more than {self._bytes_out >> 20:,} MiB. "
-                "If it is sound, decompress it first."
+                f"is too large when decompressed: more than {self._bytes_out >> 20:,} MiB. "
+                "If it is valid, decompress it first."
             )
 
 

@@ -2,17 +2,43 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from lexarium.domain.identity.prefixes import OBO_BASE
 from lexarium.domain.record import RecordState
-from lexarium.domain.statement import Statement
+from lexarium.domain.schema.predicates import NAMESPACES
+from lexarium.domain.statement import Reference, Statement, Text
+from lexarium.domain.vocabulary import TITLE, Vocabulary
 from lexarium.formats.parsed import WarningCounter
+
+# Predicate of the head record for resources of a file that are neither records nor parts of one.
+OTHER_RESOURCE = "lexarium:resource"
+# Predicate of the head record for predicates that are written with their inverses, as the file has them.
+WRITTEN_INVERSE = "lexarium:inverse"
+# Predicate of the head record for predicates that OBO has as IRIs, as the file has them.
+WRITTEN_IRI = "lexarium:predicateIri"
+# Predicate of the start of the IRIs in an export: the slug of the vocabulary.
+EXPORTED_VOCABULARY = "lexarium:vocabulary"
+# Predicate of a record's state, if it is more than deprecated: merged.
+STATE = "lexarium:state"
+
+# Classes of subsets and synonym types, which RDF expresses as annotation properties of that kind.
+DEFINITION_CLASSES = ("oboInOwl:SubsetProperty", "oboInOwl:SynonymTypeProperty")
+
+# Start of the labels of blank nodes that an export makes up.
+BLANK_LABEL = "lexarium"
 
 _OBO_NAME = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z])?)_([A-Za-z0-9]+)")
 _NAMESPACE = re.compile(r"(.*[/#:_=])[^/#:_=]+")
+# Schemes of IRIs without `//`. Any other name before a colon is a prefix.
+_IRI_SCHEMES = frozenset(
+    (
+        *("acct", "ark", "cid", "data", "did", "dns", "doi", "file", "geo", "hdl", "http", "https", "info", "ipfs"),
+        *("lsid", "magnet", "mailto", "mid", "ni", "sip", "sips", "sms", "swh", "tag", "tel", "urn", "uuid", "xmpp"),
+    )
+)
 _SLUG_CHARS = re.compile(r"[^a-z0-9]+")
 
 
@@ -30,33 +56,59 @@ class ParsedResource:
     state: RecordState | None = None
     # Id of the resource that replaces it.
     replaced_by: str | None = None
+    # About a record that is there already: if it is not, none is created, and `class_uri` is not needed.
+    is_update: bool = False
+    # Reasons to reject it, each with its column; 0: none, and the reason follows the id.
+    problems: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ResourceOptions:
+    """Options of a user for a file, in addition to its own metadata."""
+
+    # Language of a table of translations that names none.
+    language: str = ""
+    # Collection of the rows of a table that name none, as the schema calls it.
+    collection: str = ""
+    # Meanings of columns, by title.
+    column_mapping: Mapping[str, str] = field(default_factory=dict)
 
 
 class SourceDescription(NamedTuple):
-    """What a file says about the vocabulary that it holds."""
+    """Description of a vocabulary in a file."""
 
-    # Of the ontology or concept scheme; empty if there is none.
+    # Of the ontology, concept scheme or mapping set; empty if there is none.
     iri: str
     slug: str
-    # Name of the built-in schema that fits.
+    # Name of the built-in schema that fits; empty if the file is only about records that are there already.
     schema: str
     # Commonest namespace of its records; empty if prefixes are not needed.
     namespace: str
     # Title, description and other statements about the whole.
     statements: tuple[Statement, ...] = ()
     languages: tuple[str, ...] = ()
+    # Kind of file. It distinguishes the file from other sources of its vocabulary if it has no IRI.
+    kind: str = ""
 
 
 class ResourceDocument(Protocol):
-    """A file that was read, of which resources can be asked once their vocabulary is known."""
+    """A file that was read, and yields resources once their vocabulary is known."""
 
     warnings: WarningCounter
+
+    @property
+    def covers(self) -> Callable[[Statement], bool] | None:
+        """Function that returns whether the file would have a statement, if it were true of a record; None: any.
+
+        An update removes what the same source stated before only if this file would have it. It is called after the
+        resources were read.
+        """
 
     def describe(self) -> SourceDescription:
         """Return what the file says about its vocabulary."""
 
-    def iter_resources(self, prefixes: Mapping[str, str]) -> Iterator[ParsedResource]:
-        """Yield the resources. IRIs are contracted by these prefixes and the rule of OBO."""
+    def iter_resources(self, vocabulary: Vocabulary) -> Iterator[ParsedResource]:
+        """Yield the resources. IRIs are contracted by the prefixes of the vocabulary and the rule of OBO."""
 
     def close(self) -> None:
         """Free what was kept of the file."""
@@ -69,6 +121,42 @@ def contract_iri(iri: str, prefixes: Mapping[str, str]) -> str:
             return f"{prefix}:{iri[len(namespace) :]}"
     match = _OBO_NAME.fullmatch(iri, len(OBO_BASE)) if iri.startswith(OBO_BASE) else None
     return f"{match[1]}:{match[2]}" if match else iri
+
+
+def expand_id(name: str, vocabulary: Vocabulary) -> str:
+    """Return the IRI of an id, a CURIE or an IRI: the reverse of `contract_iri`.
+
+    An IRI that would be taken for a CURIE is in angle brackets.
+    """
+    if name[:1] == "<" and name[-1:] == ">":
+        return name[1:-1]
+    prefix, colon, local = name.partition(":")
+    namespace = vocabulary.prefixes.get(prefix) or NAMESPACES.get(prefix)
+    if colon and namespace:
+        return namespace + local
+    if colon and (local.startswith("//") or "/" in prefix or prefix in _IRI_SCHEMES):
+        return name
+    if colon and local:
+        return f"{OBO_BASE}{prefix}_{local}"
+    source = next(iter(vocabulary.sources), "")
+    # Ids without a prefix, as OBO has it.
+    return f"{source.removesuffix('.owl')}#{name}" if source.startswith(OBO_BASE) else vocabulary.record_iri(name)
+
+
+def list_metadata(vocabulary: Vocabulary) -> list[Statement]:
+    """Return what an export says about its vocabulary as a whole."""
+    values = {
+        TITLE: vocabulary.title,
+        "dcterms:description": vocabulary.description,
+        "dcterms:license": vocabulary.licence,
+        "dcterms:publisher": vocabulary.publisher,
+        "dcterms:language": vocabulary.language,
+    }
+    return [
+        Statement(predicate, Reference(text) if text.startswith(("http://", "https://")) else Text(text))
+        for predicate, text in values.items()
+        if text
+    ]
 
 
 def find_namespace(iris: Iterable[str]) -> str:

@@ -84,7 +84,7 @@ class Utf8Stream(io.RawIOBase):
                 self._decoder = codecs.getincrementaldecoder(self._encoding)()
             return self._decoder.decode(data, self._at_end).encode()
         except LookupError:
-            message = f"it is declared to be in {self._encoding}, which is no encoding known here"
+            message = f"it is declared to be in {self._encoding}, which is not a known encoding"
             raise ParseError(message, 1, 1) from None
         except UnicodeError as error:
             message = f"it is declared to be in {self._encoding}, but is not"

@@ -1,26 +1,30 @@
 """Convert a record to a document of the search index."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations
-from typing import NamedTuple
+from itertools import chain, combinations
+from typing import NamedTuple, Self
 from zlib import crc32
 
 from tantivy import Document, Filter, Index, Schema, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
 
-from lexarium.domain.identifiers import qualify_id
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.statement import Text
-from lexarium.search.analysis.folding import MAX_WORD_CHARS, fold, stem_words
-from lexarium.search.analysis.plurals import singularize
+from lexarium.domain.text.languages import get_primary_subtag
+from lexarium.search.analysis.acronyms import find_abbreviation, list_acronyms
+from lexarium.search.analysis.folding import MAX_WORD_CHARS, fold, split_text
+from lexarium.search.analysis.languages import STEMMED_LANGUAGES, get_stop_words, stem_words
 
 # Raise this when a record gives another document than before: every index is then rebuilt.
-INDEX_FORMAT = 6
+INDEX_FORMAT = 9
 
 # Marks the end of a whole word among the prefixes of words.
 WORD_END = "$"
+# Marks a record that has labels in several languages, or in another than that of its vocabulary.
+OTHER_LANGUAGE = "*"
 # Separates the stored labels. A label that contains it is shown on one line.
 LABEL_SEPARATOR = "\n"
 # Between collection and class in the terms that facets are counted by. One aggregation takes half the time of two.
@@ -32,12 +36,8 @@ GROUP_SEPARATOR = "\x1f"
 DEFAULT_PARTITION, OTHER_PARTITION, UNPUBLISHED_PARTITION = "", "\x01", "\x02"
 PARTITIONS = (DEFAULT_PARTITION, OTHER_PARTITION, UNPUBLISHED_PARTITION)
 
-# Labels that contain the stop words of a query rank first; definitions are not searched for them.
-_STOP_WORDS_TEXT = """
-    a about an and are as at be by can do does for from has have how in into is it its not of on or such than that the
-    their then there these they this to was were what when where which who why will with
-"""
-STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
+# Placeholder of a stop word among the stems of a text, so that the others keep their positions.
+_STOP_WORD = "-"
 _MAX_NAME_LENGTH = 1023
 # Fields with pairs of initials. Few queries look for words in aliases alone.
 INITIALS_FIELDS = ("name", "label")
@@ -55,9 +55,11 @@ def build_schema() -> Schema:
     builder.add_text_field("class", tokenizer_name="raw", index_option="basic")
     for facet in ("group", "state"):
         builder.add_text_field(facet, fast=True, stored=facet == "state", tokenizer_name="raw", index_option="basic")
+    # Languages of names and aliases; OTHER_LANGUAGE too if they are not all in that of the vocabulary.
+    builder.add_text_field("language", fast=True, tokenizer_name="raw", index_option="basic")
     for texts in ("labels", "languages"):
         builder.add_text_field(texts, stored=True, tokenizer_name="nothing", index_option="basic")
-    for label in ("name", "alias"):
+    for label in ("name", "alias", "acronym"):
         builder.add_text_field(f"{label}_key", tokenizer_name="raw", index_option="basic")
     # `label` is name and aliases together: one posting list instead of two to merge.
     for label in ("name", "alias", "label"):
@@ -66,14 +68,16 @@ def build_schema() -> Schema:
         builder.add_text_field(f"{label}_pairs", tokenizer_name="words", index_option="basic")
     builder.add_text_field("first_grams", tokenizer_name="grams", index_option="basic")
     builder.add_text_field("words", tokenizer_name="words", index_option="position")
+    # Stems of all words, and the languages that they were stemmed in.
     builder.add_text_field("text", tokenizer_name="prose", index_option="position")
+    builder.add_text_field("stemmed", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("position", stored=True, tokenizer_name="raw", index_option="basic")
     return builder.build()
 
 
 def register_tokenizers(index: Index) -> None:
     """Register our tokenizers with an index. Needed each time one is opened."""
-    stop_terms = [partition + word for partition in PARTITIONS for word in STOP_WORDS]
+    stop_terms = [partition + _STOP_WORD for partition in PARTITIONS]
     index.register_tokenizer("words", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
     prose = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.custom_stopword(stop_terms))
     index.register_tokenizer("prose", prose.build())
@@ -124,7 +128,7 @@ def build_document(record: Record, version: int) -> Document:
     folded = [fold(label.text) for label in labels]
     names = [label for label, (_, _, is_name) in zip(folded, labels, strict=True) if is_name]
     aliases = folded[len(names) :]
-    definitions = [stem_words(definition.text) for definition in list_definitions(record)]
+    texts = [text for _, text in list_texts(record)]
     is_default_collection = record.collection.name in COLLECTIONS.searched
     partition = DEFAULT_PARTITION if is_default_collection else OTHER_PARTITION
     partition = partition if record.state == RecordState.PUBLISHED else UNPUBLISHED_PARTITION
@@ -147,15 +151,12 @@ def build_document(record: Record, version: int) -> Document:
     document.add_unsigned("order", ((not is_default_collection) << 10 | length) << 32 | crc32(record.id.encode()))
     add("collection", record.collection.name)
     add("state", record.state)
-    class_id = record.fields.get("id_concept_class", "")
-    add("class", qualify_id(record.collection.vocabulary, class_id) if class_id else "")
-    add("group", f"{record.collection.name}{GROUP_SEPARATOR}{class_id}")
-    stored = store_labels(record)
-    add("labels", stored.labels)
-    if stored.languages:
-        add("languages", stored.languages)
-    name_forms = dict.fromkeys(form for name in names for form in name.word_forms)
-    alias_forms = dict.fromkeys(form for alias in aliases for form in alias.word_forms)
+    add("class", record.class_id)
+    add("group", f"{record.collection.name}{GROUP_SEPARATOR}{get_local_id(record.class_id)}")
+    _add_labels(document, record, labels)
+    label_forms = [label.word_forms for label in folded]
+    name_forms = dict.fromkeys(chain.from_iterable(label_forms[: len(names)]))
+    alias_forms = dict.fromkeys(chain.from_iterable(label_forms[len(names) :]))
     forms = dict.fromkeys([*name_forms, *alias_forms])
     add_terms("name_grams", name_forms, WORD_END)
     add_terms("alias_grams", alias_forms, WORD_END)
@@ -164,15 +165,56 @@ def build_document(record: Record, version: int) -> Document:
     name_initials = join_terms(build_initials(name_forms))
     add("name_pairs", name_initials)
     add("label_pairs", join_terms(build_initials(forms)) if aliases else name_initials)
-    add_terms("name_key", filter(None, dict.fromkeys(name.key for name in names)))
-    add_terms("alias_key", filter(None, (alias.key for alias in aliases)))
+    for field, items in (("name_key", names), ("alias_key", aliases)):
+        add_terms(field, filter(None, dict.fromkeys(key for item in items for key in (item.key, item.number_key))))
+    acronyms = [
+        acronym
+        for item, label in zip(folded, labels, strict=True)
+        for acronym in list_acronyms(label.text, label.language, item)
+    ]
+    acronyms += [find_abbreviation(text.text) for text in texts]
+    add_terms("acronym_key", filter(None, dict.fromkeys(acronyms)))
     for label in folded:
         add("words", join_terms(label.words))
-    for stems, _ in definitions:
-        add("text", join_terms(stems))
-    compounds = (compound for _, compounds in definitions for compound in compounds)
-    add("text", join_terms(dict.fromkeys([*map(singularize, forms), *compounds])))
+    stemmed = [StemmedText.build(*split_text(text.text), text.lang) for text in texts]
+    stemmed += [StemmedText.build([], item, tag) for item, (_, tag, _) in zip(label_forms, labels, strict=True)]
+    for stemmed_text in stemmed:
+        if stemmed_text.stems:
+            add("text", join_terms(stemmed_text.stems))
+    add("text", join_terms(dict.fromkeys(form for item in stemmed for form in item.further_stems)))
+    for language in {item.language for item in stemmed}.intersection(STEMMED_LANGUAGES):
+        add("stemmed", language)
     return document
+
+
+class StemmedText(NamedTuple):
+    """The stems of a text in its language."""
+
+    language: str
+    # In order, with a placeholder for each stop word.
+    stems: Sequence[str]
+    # Of forms of words that have no position.
+    further_stems: Sequence[str]
+
+    @classmethod
+    def build(cls, words: Sequence[str], further_forms: Sequence[str], tag: str) -> Self:
+        """Stem folded words in the language of a tag."""
+        language, stop_words = get_primary_subtag(tag), get_stop_words((tag,))
+        significant = [_STOP_WORD if word in stop_words else word for word in words]
+        return cls(language, [*stem_words(significant, language)], [*stem_words(further_forms, language)])
+
+
+def _add_labels(document: Document, record: Record, labels: Iterable[Label]) -> None:
+    """Add the labels of a record as they are stored, and their languages."""
+    stored = store_labels(record)
+    document.add_text("labels", stored.labels)
+    if stored.languages:
+        document.add_text("languages", stored.languages)
+    languages = {label.language.lower() for label in labels}
+    if languages != {record.collection.language.lower()}:
+        languages.add(OTHER_LANGUAGE)
+    for language in languages:
+        document.add_text("language", language)
 
 
 def list_identifiers(record: Record) -> Iterator[str]:
@@ -210,21 +252,24 @@ def _list_names(record: Record) -> dict[str, str]:
     return names
 
 
-def list_definitions(record: Record) -> list[Text]:
-    """Return the definitions of a record in all languages, each with its language."""
-    predicates = _list_definition_predicates(record.collection)
+def list_texts(record: Record) -> list[tuple[SlotRole, Text]]:
+    """Return the definitions and notes of a record in all languages, each with its language; the definitions first."""
+    roles = _list_text_predicates(record.collection)
     language = record.collection.language
-    return [
-        value if value.lang else value._replace(lang=language)
+    texts = [
+        (roles[predicate], value if value.lang else value._replace(lang=language))
         for predicate, value, _ in record.own_statements
-        if predicate in predicates and isinstance(value, Text)
+        if predicate in roles and isinstance(value, Text)
     ]
+    return sorted(texts, key=lambda text: text[0])  # in the order of the alphabet
 
 
 @lru_cache(1_000)
-def _list_definition_predicates(collection: Collection) -> frozenset[str]:
-    slots = collection.schema_class.slots_by_role.get(SlotRole.DEFINITION, ())
-    return frozenset(slot.predicate for slot in slots)
+def _list_text_predicates(collection: Collection) -> dict[str, SlotRole]:
+    slots_by_role = collection.schema_class.slots_by_role
+    return {
+        slot.predicate: role for role in (SlotRole.NOTE, SlotRole.DEFINITION) for slot in slots_by_role.get(role, ())
+    }
 
 
 def build_initials(words: Iterable[str]) -> list[str]:

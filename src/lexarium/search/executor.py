@@ -6,7 +6,9 @@ by how they match; the others follow in the order of their queries.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Document, Order, Query
@@ -14,22 +16,51 @@ from tantivy import DocAddress, Document, Order, Query
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.text.languages import choose_language
-from lexarium.search.documents import GROUP_SEPARATOR, Label
+from lexarium.domain.text.languages import choose_language, get_primary_subtag
+from lexarium.search.analysis.folding import fold
+from lexarium.search.analysis.languages import get_stop_words
+from lexarium.search.documents import GROUP_SEPARATOR, LABEL_SEPARATOR, OTHER_LANGUAGE, Label
 from lexarium.search.index import IndexSnapshot, read_labels, translated_errors
 from lexarium.search.queries import QueryBuilder, SearchFilter, any_of
-from lexarium.search.query_parser import ParsedQuery, max_edits, parse_query
-from lexarium.search.ranking import MatchGrade, MatchSource, Tier, add_best_label, grade_identifier, grade_match
+from lexarium.search.query_parser import ParsedQuery, QueryWord, max_edits, parse_query
+from lexarium.search.ranking import (
+    MatchGrade,
+    MatchSource,
+    Tier,
+    add_best_label,
+    demote_acronym,
+    grade_identifier,
+    grade_match,
+    has_written_word,
+)
 
 # Hits that are ranked by how they match. The queries themselves give most of the order.
 _MAX_RANKED = 30
+_MAX_RANKED_PARTIAL = 20
 # If fewer hits in labels are expected, one query finds all of them.
 _FEW_HITS = 100
 _MAX_FACET_VALUES = 100
+_GROUP_FACETS = ("vocabulary", "collection", "class", "language")
 # Collections and classes together.
 _MAX_GROUPS = 10_000
-# In longer queries typing mistakes are not allowed for: a fuzzy word takes milliseconds.
-_MAX_FUZZY_WORDS = 8
+_MAX_ACRONYMS = 10
+# Letters of an acronym that may be only its beginning.
+_MIN_ACRONYM_START = 3
+# Hits among which the nearest names are looked for.
+_NEAREST_CANDIDATES = 30
+# Share of common trigrams, at most one half.
+_MIN_SIMILARITY = 0.15
+
+
+class SearchDepth(IntEnum):
+    """Words that a record must have to be found."""
+
+    # All words in its name and aliases.
+    LABELS = 0
+    # All words, definitions and notes included.
+    ALL_WORDS = 1
+    # Most of the words, if no record has all of them.
+    MOST_WORDS = 2
 
 
 class IndexHit(NamedTuple):
@@ -59,8 +90,15 @@ class IndexHit(NamedTuple):
         return self.grade if self.grade.is_single_label else add_best_label(self.grade, parsed_query, self.labels)
 
 
+class NearestName(NamedTuple):
+    """The name of a record that is spelled like the query."""
+
+    name: str
+    record_id: str
+
+
 class FacetCounts(NamedTuple):
-    """The number of hits, in total and by facet (vocabulary, collection, class, state) and value."""
+    """The number of hits, in total and by facet (vocabulary, collection, class, language, state) and value."""
 
     total: int
     counts: dict[str, dict[str, int]]
@@ -76,11 +114,12 @@ class _QueryStep(NamedTuple):
     @property
     def uses_bm25(self) -> bool:
         """True if hits are ordered by BM25; else all match alike, and the shorter name is first."""
-        return self.source is MatchSource.DEFINITION or self.tier is Tier.TYPO_WORDS
+        return self.source in (MatchSource.DEFINITION, MatchSource.PARTIAL) or self.tier is Tier.TYPO_WORDS
 
     def get_score(self, grade: MatchGrade) -> float:
         """Return the score of an unranked hit: it must not rise from one hit to the next."""
-        return grade.score if self.source is MatchSource.DEFINITION else (len(Tier) - 1 - self.tier) / len(Tier)
+        is_graded = self.source in (MatchSource.DEFINITION, MatchSource.PARTIAL)
+        return grade.score if is_graded else (len(Tier) - 1 - self.tier) / len(Tier)
 
 
 class _RawHit(NamedTuple):
@@ -102,25 +141,23 @@ class QueryExecutor:
         text: str,
         search_filter: SearchFilter,
         *,
-        search_definitions: bool = True,
+        depth: SearchDepth = SearchDepth.MOST_WORDS,
         language: str | None = None,
     ) -> None:
         """Prepare a search. Within a tier, hits whose matching text is in `language` come first."""
         self._searcher = snapshot.searcher
-        self._collection_sizes = snapshot.get_collection_sizes()
-        self.parsed_query: ParsedQuery = parse_query(text)
+        self.parsed_query: ParsedQuery = parse_query(text, get_stop_words(search_filter.languages))
         self._filter = search_filter
-        self._builder = QueryBuilder(
-            snapshot.schema, snapshot.searcher, self.parsed_query, search_filter, self._collection_sizes
-        )
-        self._search_definitions = search_definitions
+        self._builder = QueryBuilder(snapshot, self.parsed_query, search_filter)
+        self._depth = depth
         self._language = language
 
     @cached_property
     def ranked_hits(self) -> list[IndexHit]:
         """The first hits, ranked by how their names and aliases match."""
         _, fuzzy_hits = self._fuzzy
-        new_hits = [raw_hit for doc_key, raw_hit in fuzzy_hits.items() if doc_key not in self._label_matches]
+        found = self._label_matches.keys()
+        new_hits = [raw_hit for doc_key, raw_hit in fuzzy_hits.items() if doc_key not in found]
         hits = [*self._label_hits, *map(self._build_hit, new_hits)]
         if self._language is not None:
             hits = _prefer_language(hits, self._language)
@@ -132,9 +169,33 @@ class QueryExecutor:
         texts = (hit.grade.text for hit in self.ranked_hits if hit.grade.tier in (Tier.TYPO, Tier.TYPO_WORDS))
         return next((" ".join(text.split()) for text in texts), None)
 
+    @cached_property
+    def is_partial(self) -> bool:
+        """True if no record has all words, and the hits are those with most of them."""
+        steps, _ = self._partial
+        return bool(steps)
+
+    def find_nearest(self, limit: int) -> list[NearestName]:
+        """Return records with the names nearest to the text in spelling, whatever they have in common."""
+        query = self._builder.match_close_word(self._missing_words)
+        if query is None:
+            return []
+        raw_hits = self._run_steps([_QueryStep(Tier.TYPO_WORDS, MatchSource.FUZZY, query)], _NEAREST_CANDIDATES)
+        own_trigrams = _list_trigrams(self.parsed_query.key)
+        nearest: list[tuple[float, NearestName]] = []
+        for raw_hit in raw_hits.values():
+            document = self._get_document(raw_hit)
+            name = read_labels(document).labels.partition(LABEL_SEPARATOR)[0]
+            trigrams = _list_trigrams(fold(name).key)
+            similarity = len(trigrams & own_trigrams) / (len(trigrams) + len(own_trigrams))
+            if similarity > _MIN_SIMILARITY:
+                nearest.append((-similarity, NearestName(name, str(document.get_first("record")))))
+        return [name for _, name in sorted(nearest)[:limit]]
+
     def get_page(self, start: int, end: int) -> list[IndexHit]:
         """Return the hits from `start` up to `end`."""
-        max_score = self._hits_above_definitions[-1].score if self._hits_above_definitions else 1.0
+        ranked = self._hits_above_definitions or self._partial_hits
+        max_score = ranked[-1].score if ranked else 1.0
         return [
             hit if isinstance(hit, IndexHit) else self._build_hit(hit, max_score)
             for hit in self._collect(end)[start:end]
@@ -154,13 +215,20 @@ class QueryExecutor:
             yield hit.record_id if isinstance(hit, IndexHit) else str(self._get_document(hit).get_first("record"))
 
     def count_facets(self) -> FacetCounts:
-        """Count the hits, in total and by vocabulary, collection, class and state."""
+        """Count the hits, in total and by vocabulary, collection, class, language of names and aliases, and state."""
         fields = {"group": _MAX_GROUPS}
         # A facet with only one possible value is not counted: counting is most of the cost of a search.
         if len(self._filter.states) > 1:
             fields["state"] = _MAX_FACET_VALUES
+        with translated_errors:
+            if self._searcher.doc_freq("language", OTHER_LANGUAGE):
+                fields["language"] = _MAX_FACET_VALUES
+        if not self.ranked_hits and not self.is_partial and not self._has_definition_hits:
+            return FacetCounts(0, {name: {} for name in (*_GROUP_FACETS, "state")})
         fuzzy_steps, _ = self._fuzzy
-        steps = (*self._exact_steps, *self._all_words_steps, *fuzzy_steps, *self._definition_steps)
+        full_steps = (*self._exact_steps, *self._acronym_steps, *self._all_words_steps, *fuzzy_steps)
+        partial_steps, _ = self._partial
+        steps = partial_steps or (*full_steps, *self._definition_steps)
         aggregations = {name: {"terms": {"field": name, "size": size}} for name, size in fields.items()}
         with translated_errors:
             aggregated = self._searcher.aggregate(any_of([step.query for step in steps]), aggregations)
@@ -169,14 +237,19 @@ class QueryExecutor:
             for name in aggregations
         }
         total = sum(buckets["group"].values()) + int(aggregated["group"]["sum_other_doc_count"])
-        counts: dict[str, Counter[str]] = {"vocabulary": Counter(), "collection": Counter(), "class": Counter()}
+        counts: dict[str, Counter[str]] = {name: Counter() for name in _GROUP_FACETS}
         for group, count in buckets["group"].items():
             collection, _, class_id = group.partition(GROUP_SEPARATOR)
             vocabulary = collection.rpartition("/")[0] or MAIN_VOCABULARY
             counts["vocabulary"][vocabulary] += count
             counts["collection"][collection] += count
+            if "language" not in buckets and collection in COLLECTIONS:
+                counts["language"][COLLECTIONS[collection].language.lower()] += count
             if class_id:
                 counts["class"][qualify_id(vocabulary, class_id)] += count
+        counts["language"].update(buckets.get("language", {}))
+        for tag in (OTHER_LANGUAGE, ""):
+            counts["language"].pop(tag, None)
         counts["state"] = Counter(buckets.get("state", {str(self._filter.states[0]): total} if total else {}))
         facets = {name: dict(counter.most_common(_MAX_FACET_VALUES)) for name, counter in counts.items()}
         return FacetCounts(total, facets)
@@ -188,13 +261,24 @@ class QueryExecutor:
 
     def _collect(self, limit: int) -> list[IndexHit | _RawHit]:
         """Return the first hits: the ranked ones, then the others in the order of their queries."""
+        hits: list[IndexHit | _RawHit]
         if len(self._hits_above_definitions) >= limit:
             return [*self._hits_above_definitions[:limit]]
+        partial_steps, _ = self._partial
+        if partial_steps:
+            hits = [*self._partial_hits]
+            if limit > len(hits):
+                hits += islice(self._run_steps(partial_steps, limit).values(), len(hits), None)
+            return hits[:limit]
+        if not self.ranked_hits and not self._has_definition_hits:
+            return []
         fuzzy_steps, fuzzy_hits = self._fuzzy
-        steps = [*self._exact_steps, *self._iter_word_steps()] if len(self._label_matches) == _MAX_RANKED else []
+        steps: list[_QueryStep] = []
+        if len(self._label_matches) >= _MAX_RANKED or len(self._acronym_matches) == _MAX_ACRONYMS:
+            steps = [*self._exact_steps, *self._acronym_steps, *self._iter_word_steps()]
         steps += fuzzy_steps if len(fuzzy_hits) == _MAX_RANKED else []
         seen = self._label_matches.keys() | fuzzy_hits.keys()
-        hits: list[IndexHit | _RawHit] = [*self._hits_above_definitions]
+        hits = [*self._hits_above_definitions]
 
         def extend(steps: Sequence[_QueryStep]) -> None:
             if len(hits) < limit and steps:
@@ -210,12 +294,28 @@ class QueryExecutor:
 
     @cached_property
     def _label_hits(self) -> list[IndexHit]:
-        return [*map(self._build_hit, self._label_matches.values())]
+        hits = [*map(self._build_hit, self._label_matches.values())]
+        if self.parsed_query.is_upper or not any(hit.grade.tier is Tier.ACRONYM for hit in hits):
+            return hits
+        # "cat" is a word if a label has it as one, and the initials of another name are less likely meant.
+        words = (Tier.BEGINNING, Tier.NAME_WORDS, Tier.ALIAS_WORDS)
+        if not any(hit.grade.tier in words and has_written_word(hit.grade) for hit in hits):
+            return hits
+        grades = [demote_acronym(hit.grade) for hit in hits]
+        return [hit._replace(grade=grade, score=grade.score) for hit, grade in zip(hits, grades, strict=True)]
 
     @cached_property
     def _label_matches(self) -> _RawHits:
-        """The first hits with all words in name and aliases."""
-        raw_hits = self._run_steps(self._exact_steps, _MAX_RANKED)
+        """The first hits with all words in name and aliases, and those that the query abbreviates."""
+        found = self._run_steps(self._exact_steps, _MAX_RANKED)
+        return {**self._find_words(found), **self._acronym_matches, **found}
+
+    @cached_property
+    def _acronym_matches(self) -> _RawHits:
+        return self._run_steps(self._acronym_steps, _MAX_ACRONYMS)
+
+    def _find_words(self, raw_hits: _RawHits) -> _RawHits:
+        """Return the first hits and those with all words in name and aliases."""
         if self._builder.estimate_hits(self.parsed_query.significant_words) < _FEW_HITS:
             # They are few: rank all of them.
             all_hits = self._run_steps(self._all_words_steps, _MAX_RANKED, raw_hits)
@@ -234,8 +334,45 @@ class QueryExecutor:
         return [], {}
 
     @cached_property
+    def _partial(self) -> tuple[list[_QueryStep], _RawHits]:
+        """The step that matches most of the words, if nothing matches all of them, and its first hits."""
+        if self._depth < SearchDepth.MOST_WORDS or self.parsed_query.has_quotes:
+            return [], {}
+        if self.ranked_hits or self._has_definition_hits:
+            return [], {}
+        for query in self._builder.match_some_words(self._missing_words):
+            step = _QueryStep(Tier.PARTIAL, MatchSource.PARTIAL, query)
+            raw_hits = self._run_steps([step], _MAX_RANKED_PARTIAL)
+            if raw_hits:
+                return [step], raw_hits
+        return [], {}
+
+    @cached_property
+    def _missing_words(self) -> frozenset[QueryWord]:
+        """The words that no label has, nor any word that is close to them."""
+        words = self.parsed_query.significant_words
+        unknown = list(dict.fromkeys(word for word in words if not self._builder.is_known(word)))
+        if not unknown or not self._has_close_label(unknown):
+            return frozenset(unknown)
+        return frozenset(word for word in unknown if len(unknown) > 1 and not self._has_close_label([word]))
+
+    def _has_close_label(self, words: Sequence[QueryWord]) -> bool:
+        query = self._builder.match_close_label(words)
+        return bool(self._run_steps([_QueryStep(Tier.TYPO_WORDS, MatchSource.FUZZY, query)], 1))
+
+    @cached_property
+    def _partial_hits(self) -> list[IndexHit]:
+        """The first partial hits, ranked by how much of a label they match too."""
+        _, raw_hits = self._partial
+        return sorted(map(self._build_hit, raw_hits.values()), key=lambda hit: hit.sort_key)
+
+    @cached_property
+    def _has_definition_hits(self) -> bool:
+        return bool(self._run_steps(self._definition_steps, 1))
+
+    @cached_property
     def _definition_steps(self) -> list[_QueryStep]:
-        query = self._builder.match_text() if self._search_definitions else None
+        query = self._builder.match_text() if self._depth > SearchDepth.LABELS else None
         return [] if query is None else [_QueryStep(Tier.DEFINITION_WORDS, MatchSource.DEFINITION, query)]
 
     @cached_property
@@ -247,6 +384,12 @@ class QueryExecutor:
             steps.append(_QueryStep(Tier.FOLDED, MatchSource.EXACT, builder.match_key("name_key")))
             steps.append(_QueryStep(Tier.ALIAS, MatchSource.EXACT, builder.match_key("alias_key")))
         return steps
+
+    @cached_property
+    def _acronym_steps(self) -> list[_QueryStep]:
+        if not self.parsed_query.acronym or self.parsed_query.has_quotes:
+            return []
+        return [_QueryStep(Tier.ACRONYM, MatchSource.ACRONYM, self._builder.match_acronym())]
 
     @cached_property
     def _all_words_steps(self) -> list[_QueryStep]:
@@ -277,12 +420,15 @@ class QueryExecutor:
 
     def _iter_fuzzy_steps(self) -> Iterator[list[_QueryStep]]:
         key, words = self.parsed_query.key, self.parsed_query.significant_words
+        # The last words of a name, such as "task", are often left out of its acronym.
+        if self.parsed_query.is_upper and len(self.parsed_query.acronym) >= _MIN_ACRONYM_START:
+            yield [_QueryStep(Tier.ACRONYM, MatchSource.ACRONYM, self._builder.match_acronym_start())]
         if max_edits(key, is_key=True):
             yield self._fuzzy_key_steps(1)
         # If name and aliases together have all words, a less similar label was hardly meant.
         if self._label_matches:
             return
-        if len(words) <= _MAX_FUZZY_WORDS and any(max_edits(word.forms[0]) for word in words):
+        if any(max_edits(word.forms[0]) for word in words) and self._missing_words.isdisjoint(words):
             yield [_QueryStep(Tier.TYPO_WORDS, MatchSource.FUZZY, self._builder.match_fuzzy_words())]
         if max_edits(key, is_key=True) > 1:
             yield self._fuzzy_key_steps(2)
@@ -329,6 +475,11 @@ class QueryExecutor:
             return self._searcher.doc(raw_hit.address)
 
 
+def _list_trigrams(key: str) -> set[str]:
+    padded = f" {key} "
+    return {padded[start : start + 3] for start in range(len(padded) - 2)}
+
+
 def _prefer_language(hits: list[IndexHit], language: str) -> list[IndexHit]:
     """Return the hits with scores that put those in a language first within each tier, if there are any."""
 
@@ -347,4 +498,4 @@ def _prefer_language(hits: list[IndexHit], language: str) -> list[IndexHit]:
 
 def matches_language(tag: str, language: str) -> bool:
     """Return whether a text is in a language, or in a kind of it."""
-    return tag.partition("-")[0].lower() == language.partition("-")[0].lower()
+    return get_primary_subtag(tag) == get_primary_subtag(language)

@@ -19,6 +19,7 @@ from tantivy import Document, Index, Query, Schema, Searcher
 from lexarium.domain.change import Change
 from lexarium.domain.identifiers import has_prefix, mint_id
 from lexarium.search import documents
+from lexarium.search.analysis.languages import ENGLISH, STEMMED_LANGUAGES
 
 T = TypeVar("T")
 
@@ -39,8 +40,9 @@ _INDEX_PREFIX = "index"
 _LOCK_FILE = "building.lock"
 # Raised by tantivy on a panic. It does not derive from `Exception` and cannot be imported.
 _PANIC_CLASS_NAME = "PanicException"
-# The term of the one document that holds the position of the index, and a term that no document has.
-_POSITION_TERM, _UNUSED_TERM = "here", "nowhere"
+# The term of the one document that holds the position of the index, of placeholders for records that could not be
+# indexed, and a term that no document has.
+_POSITION_TERM, _SKIPPED_TERM, _UNUSED_TERM = "here", "skipped", "nowhere"
 
 
 class IndexCorrupt(Exception):
@@ -62,7 +64,7 @@ class IndexPosition(NamedTuple):
 class IndexedVocabulary(NamedTuple):
     """The state of a vocabulary that its documents were built from."""
 
-    # Another value means that its documents must be built anew.
+    # Another value means that its documents must be rebuilt.
     version: str
     collections: tuple[str, ...]
 
@@ -99,8 +101,12 @@ class IndexSnapshot(NamedTuple):
     # Number of documents by collection, deleted ones included; filled on first use.
     collection_sizes: dict[str, int]
     result_cache: dict[Hashable, Any]
+    # Languages that words are stemmed in; filled on first use.
+    stemmed_languages: list[str]
     # Names of concept classes by id; None if there is no such class.
     class_name_cache: dict[str, str | None]
+    # Number of records that could not be indexed.
+    skipped_count: int
 
     def get_cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return the cached result for a key; compute and cache it if there is none."""
@@ -120,11 +126,26 @@ class IndexSnapshot(NamedTuple):
             self.collection_sizes.update({name: size for name, size in sizes.items() if size})
         return self.collection_sizes
 
+    def get_stemmed_languages(self) -> list[str]:
+        """Return the languages that words of the index are stemmed in."""
+        if not self.stemmed_languages:
+            with translated_errors:
+                self.stemmed_languages[:] = [
+                    tag for tag in STEMMED_LANGUAGES if self.searcher.doc_freq("stemmed", tag)
+                ] or [ENGLISH]
+        return self.stemmed_languages
+
     @property
     def record_count(self) -> int:
         """The number of documents of records; one more document holds the position."""
         with translated_errors:
-            return self.searcher.num_docs - 1
+            return self.searcher.num_docs - 1 - self.skipped_count
+
+    def list_skipped(self) -> set[str]:
+        """Return the ids of the records that could not be indexed."""
+        with translated_errors:
+            hits = self.searcher.search(_query_skipped(self.schema), self.searcher.num_docs, count=False).hits
+            return {str(self.searcher.doc(address).get_first("record")) for _, address in hits}
 
     def find_records(self, record_ids: Sequence[str]) -> dict[str, list[IndexedRecord]]:
         """Return the documents of records, by record id."""
@@ -133,6 +154,8 @@ class IndexSnapshot(NamedTuple):
         with translated_errors:
             for _, address in self.searcher.search(query, _MAX_DUPLICATES * len(record_ids), count=False).hits:
                 document = self.searcher.doc(address)
+                if document.get_first("position"):
+                    continue  # It is the placeholder of a record that could not be indexed.
                 collection, state = (str(document.get_first(name)) for name in ("collection", "state"))
                 version = int(document.get_first("version") or 0)
                 indexed_record = IndexedRecord(version, collection, state, read_labels(document))
@@ -161,7 +184,10 @@ class SearchIndex:
             self._index.reload()
             searcher = self._index.searcher()
             position, vocabularies = _read_position(searcher, self._index.schema)
-            self.snapshot = IndexSnapshot(self._index.schema, searcher, position, vocabularies, {}, {}, {})
+            skipped: Any = searcher.search(_query_skipped(self._index.schema), 1)  # The stubs lack `count`.
+            self.snapshot = IndexSnapshot(
+                self._index.schema, searcher, position, vocabularies, {}, {}, [], {}, skipped.count
+            )
             self._hold_files()
 
     def _hold_files(self) -> None:
@@ -208,22 +234,35 @@ class SearchIndexWriter:
                 raise IndexLocked from None
             raise
 
-    def replace(self, change: Change) -> None:
-        """Replace the document of the changed record."""
+    def replace(self, change: Change) -> Exception | None:
+        """Replace the document of the changed record, as `add` does."""
         with translated_errors:
             self._writer.delete_documents_by_term("record", change.record_id)
-        self.add(change)
+        return self.add(change)
 
-    def add(self, change: Change) -> None:
-        """Add the changed record, of which the index has no document."""
+    def add(self, change: Change) -> Exception | None:
+        """Add the changed record, of which the index has no document.
+
+        If none can be built, add a placeholder and return the error.
+        """
+        error = None
+        try:
+            document = documents.build_document(change.to_record(), change.version)
+        except MemoryError:
+            raise
+        except Exception as build_error:
+            error = build_error
+            document = _build_placeholder(change)
         with translated_errors:
-            self._writer.add_document(documents.build_document(change.to_record(), change.version))
+            self._writer.add_document(document)
+        return error
 
     def delete_collections(self, names: Iterable[str]) -> None:
         """Delete the documents of collections."""
         with translated_errors:
             for name in names:
                 self._writer.delete_documents_by_term("collection", name)
+                self._writer.delete_documents_by_term("position", _get_skipped_term(name))
 
     def clear(self) -> None:
         """Delete all documents."""
@@ -270,7 +309,7 @@ class IndexDirectory:
         """
         path = self.path / _BUILD_DIRECTORY
         path.mkdir(parents=True, exist_ok=True)
-        with _hold_lock(self.path / _LOCK_FILE):
+        with hold_lock(self.path / _LOCK_FILE):
             if self.current_path() != expected_current:
                 raise IndexLocked
             writer = SearchIndexWriter(_create_index(path), _BUILD_HEAP_BYTES)
@@ -294,7 +333,7 @@ class IndexDirectory:
 
 
 @contextmanager
-def _hold_lock(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Lock a file until the block or the process ends; raise IndexLocked if another process has the lock."""
     with path.open("w") as file:
         try:
@@ -316,10 +355,27 @@ def _create_index(path: Path) -> Index:
     return index
 
 
+def _build_placeholder(change: Change) -> Document:
+    """Return a document that no search finds. It goes when the record is indexed, or its collection deleted."""
+    document = Document()
+    document.add_text("record", change.record_id)
+    for term in (_SKIPPED_TERM, _get_skipped_term(change.collection)):
+        document.add_text("position", term)
+    return document
+
+
+def _query_skipped(schema: Schema) -> Query:
+    return Query.term_query(schema, "position", _SKIPPED_TERM, "basic")
+
+
+def _get_skipped_term(collection: str) -> str:
+    return f"{_SKIPPED_TERM} {collection}"
+
+
 def _read_position(searcher: Searcher, schema: Schema) -> tuple[IndexPosition, dict[str, IndexedVocabulary]]:
     hits = searcher.search(Query.term_query(schema, "position", _POSITION_TERM, "basic"), 1).hits
     if not hits:
-        raise IndexCorrupt("The index does not say where it stands.")
+        raise IndexCorrupt("The index has no revision.")
     *position, vocabularies = json.loads(str(searcher.doc(hits[0][1]).get_first("labels")))
     indexed = {slug: IndexedVocabulary(version, tuple(names)) for slug, (version, names) in vocabularies.items()}
     return IndexPosition(*position), indexed

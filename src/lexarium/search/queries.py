@@ -1,24 +1,38 @@
 """Build the index queries for a parsed query: one for each way to match."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
-from math import prod
+from math import log, prod
 
-from tantivy import Occur, Query, Schema, Searcher
+from tantivy import Occur, Query
 
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.search import documents
-from lexarium.search.analysis.plurals import singularize
-from lexarium.search.documents import STOP_WORDS, WORD_END
-from lexarium.search.index import translated_errors
-from lexarium.search.query_parser import ParsedQuery, QueryWord, max_edits
+from lexarium.search.analysis.languages import COMPOUNDING_LANGUAGES, stem_word
+from lexarium.search.documents import WORD_END
+from lexarium.search.index import IndexSnapshot, translated_errors
+from lexarium.search.query_parser import MIN_COMPOUND_PART, ParsedQuery, QueryWord, max_edits
 
 # Pairs of initials are tried only for the shortest words, since longer ones are rare enough by themselves.
 _MAX_PAIRED_WORDS = 3
 _MAX_PAIRED_CHARS = 4
+# A fuzzy word takes milliseconds. In longer queries, typing mistakes are looked for only in words that no label has.
+_MAX_FUZZY_WORDS = 8
+# Words beyond this number are not counted as found or missing.
+_MAX_PARTIAL_WORDS = 12
+# Weight of a word that is found, beside its BM25 weight: records with more of the words come first.
+_FOUND_WEIGHT = 5.0
+# How much more a word counts in a label than in a text.
+_LABEL_BOOST = 2.0
+# How much a word that is only close to the one that is looked for counts.
+_CLOSE_WORD_FACTOR = 0.5
+_MAX_WORD_EDITS = 2
+# Among more records, looking for a part of a compound takes too long: it goes through all words of labels.
+_MAX_COMPOUND_RECORDS = 20_000
 
 
 @dataclass(frozen=True)
@@ -32,16 +46,25 @@ class SearchFilter:
     class_ids: tuple[str, ...] | None = None
     # Records of these alone; None: of all.
     vocabularies: tuple[str, ...] | None = None
+    # Records with a name or alias in one of these; if empty, in any. In lower case.
+    label_languages: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def effective_collections(self) -> tuple[str, ...]:
         """The collections that are searched for words."""
         return self._limit(self.collections or COLLECTIONS.searched)
 
-    @property
+    @cached_property
     def identified_collections(self) -> tuple[str, ...]:
         """The collections that are searched for an identifier."""
         return self._limit(self.collections or tuple(COLLECTIONS))
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the vocabularies that are searched."""
+        slugs = VOCABULARIES if self.vocabularies is None else self.vocabularies
+        tags = (tag for slug in slugs if slug in VOCABULARIES for tag in VOCABULARIES[slug].languages)
+        return tuple(dict.fromkeys(tags))
 
     def _limit(self, names: tuple[str, ...]) -> tuple[str, ...]:
         slugs = self.vocabularies
@@ -67,33 +90,38 @@ class SearchFilter:
 class QueryBuilder:
     """Build the index queries for one parsed query."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        searcher: Searcher,
-        parsed_query: ParsedQuery,
-        search_filter: SearchFilter,
-        collection_sizes: Mapping[str, int],
-    ) -> None:
-        self._schema = schema
-        self._searcher = searcher
+    def __init__(self, snapshot: IndexSnapshot, parsed_query: ParsedQuery, search_filter: SearchFilter) -> None:
+        self._snapshot = snapshot
+        self._schema = snapshot.schema
+        self._searcher = snapshot.searcher
         self._parsed_query = parsed_query
         self._filter = search_filter
         # Approximate number of documents of each collection in the index.
-        self._collection_sizes = collection_sizes
-        self._partitions = search_filter.list_partitions(collection_sizes)
+        self._collection_sizes = snapshot.get_collection_sizes()
+        # Languages that words are stemmed in; in others they are as they are.
+        self._languages = (*snapshot.get_stemmed_languages(), "")
+        self._partitions = search_filter.list_partitions(self._collection_sizes)
 
     def match_identifier(self) -> Query:
         """Match records with this identifier, or a mapping to it."""
         all_collections = replace(self._filter, collections=self._filter.identified_collections)
-        builder = QueryBuilder(
-            self._schema, self._searcher, self._parsed_query, all_collections, self._collection_sizes
-        )
+        builder = QueryBuilder(self._snapshot, self._parsed_query, all_collections)
         return builder._apply_filter(builder._any_term("ids", [self._parsed_query.identifier]))
 
     def match_key(self, field: str) -> Query:
         """Match records whose name or alias is the whole text."""
-        return self._apply_filter(self._any_term(field, [self._parsed_query.key]))
+        keys = dict.fromkeys([self._parsed_query.key, self._parsed_query.folded.number_key])
+        return self._apply_filter(self._any_term(field, keys))
+
+    def match_acronym(self) -> Query:
+        """Match records with a label that the text abbreviates."""
+        return self._apply_filter(self._any_term("acronym_key", [self._parsed_query.acronym]))
+
+    def match_acronym_start(self) -> Query:
+        """Match records with a label whose acronym begins with the text."""
+        return self._apply_filter(
+            self._fuzzy_term("acronym_key", self._parsed_query.acronym, 0, is_prefix=True), exact=False
+        )
 
     def estimate_hits(self, words: tuple[QueryWord, ...]) -> float:
         """Estimate how many records match all words in their labels, as if words were independent."""
@@ -122,21 +150,112 @@ class QueryBuilder:
     def match_text(self) -> Query | None:
         """Match records with all words in labels and definition; return None if there are only stop words."""
         words = dict.fromkeys(self._parsed_query.significant_words)
-        queries = [self._text_word_query(word) for word in words if STOP_WORDS.isdisjoint(word.forms)]
+        queries = [self._text_word_query(word) for word in words if not self._is_stop_word(word)]
         return self._apply_filter(all_of([*queries, *self._phrase_queries("text")])) if queries else None
 
     def match_fuzzy_key(self, field: str, distance: int) -> Query:
-        """Match records whose name or alias is the whole text, but for some letters."""
-        return self._apply_filter(self._fuzzy_term(field, self._parsed_query.key, distance), exact=False)
+        """Match records whose name or alias is the whole text, but for some letters; numbers are as they are."""
+        codes = [self._word_query("label_grams", word, whole_word=True) for word in self._parsed_query.codes]
+        fuzzy = self._fuzzy_term(field, self._parsed_query.key, distance)
+        return self._apply_filter(all_of([fuzzy, *codes]), exact=False)
 
     def match_fuzzy_words(self) -> Query:
         """Match records with all words, or words that begin so, in their labels, but for some letters in each."""
         words = dict.fromkeys(self._parsed_query.significant_words)
-        return self._apply_filter(all_of([self._fuzzy_word(word) for word in words]), exact=False)
+        return self._apply_filter(all_of([self._fuzzy_word(word, len(words)) for word in words]), exact=False)
 
-    def _fuzzy_word(self, word: QueryWord) -> Query:
+    def match_close_label(self, words: Sequence[QueryWord]) -> Query:
+        """Match records with a label that has a word close to one of these, or one that contains it."""
+        return self._apply_filter(any_of([*map(self._close_label, words)]), exact=False)
+
+    def match_some_words(self, missing: Container[QueryWord]) -> list[Query]:
+        """Match records with at least half of the words in labels, definitions and notes, else with one of them.
+
+        Records with most of the words come first. No label has words that are close to the missing ones.
+        """
+        words = self._list_partial_words()
+        clauses = [self._partial_word(word, is_missing=word in missing) for word in words]
+        if len(words) == 1 and clauses[0] is None:
+            clauses = [self._close_text(words[0])]
+        found = [(Occur.Should, clause) for clause in clauses if clause is not None]
+        minimums = dict.fromkeys([(len(words) + 1) // 2, 1]) if found else ()
+        queries = [
+            Query.boolean_query(found, minimum_number_should_match=minimum)
+            for minimum in minimums
+            if minimum <= len(found)
+        ]
+        return [self._apply_filter(query, exact=False) for query in queries]
+
+    def _list_partial_words(self) -> list[QueryWord]:
+        """Return the words that are found or missing; the parts of a hyphenated word are words."""
+        words = [
+            part_word
+            for word in self._parsed_query.significant_words
+            for part_word in ([QueryWord((part,)) for part in word.parts] or [word])
+        ]
+        return [word for word in dict.fromkeys(words) if not self._is_stop_word(word)][:_MAX_PARTIAL_WORDS]
+
+    def match_close_word(self, missing: Container[QueryWord]) -> Query | None:
+        """Match records with a word that is close to the longest one that no label has, else to the longest of all.
+
+        Return None if all words are short or missing.
+        """
+        words = [
+            word
+            for word in self._parsed_query.significant_words
+            if max_edits(word.forms[0]) and not (word in missing and max_edits(word.forms[0]) == _MAX_WORD_EDITS)
+        ]
+        longest = max(words, key=lambda word: (not self.is_known(word), len(word.forms[0])), default=None)
+        if longest is None:
+            return None
+        fuzzy = self._fuzzy_term("words", longest.forms[0], _MAX_WORD_EDITS, is_prefix=True)
+        return self._apply_filter(fuzzy, exact=False)
+
+    def _partial_word(self, word: QueryWord, *, is_missing: bool) -> Query | None:
+        """Match a word anywhere. A rare word weighs more, one in a label more than in a text, a close one less.
+
+        A word that no label has completely, and no text, is taken for the beginning of one, or for a close one.
+        Return None if no record has one.
+        """
+        form, stems = word.forms[0], self._list_stems(word.forms[-1])
+        text_frequency = self._doc_frequency("text", stems)
+        weight = _FOUND_WEIGHT * log(1 + self._searcher.num_docs / (1 + text_frequency))
+        is_acronym = self._doc_frequency("acronym_key", [form]) > 0
+        is_whole = text_frequency or self._doc_frequency("label_grams", [form + WORD_END])
+        if not is_acronym and not is_whole and not self.is_known(word):
+            return None if is_missing else Query.const_score_query(self._close_label(word), _CLOSE_WORD_FACTOR * weight)
+        labels = [self._word_query("label_grams", word, whole_word=is_acronym or is_whole > 0)]
+        labels += [self._any_term("acronym_key", [form])] if is_acronym else []
+        label, text = any_of(labels), self._any_term("text", stems)
+        found = Query.const_score_query(any_of([label, text]), weight)
+        weights = [Query.boost_query(label, _LABEL_BOOST), text]
+        return Query.boolean_query([(Occur.Must, found), *((Occur.Should, clause) for clause in weights)])
+
+    def _close_text(self, word: QueryWord) -> Query | None:
+        """Match a word of a definition or note that is close to this one, or begins with it."""
+        stem = self._list_stems(word.forms[-1])[0]
+        return self._fuzzy_term("text", stem, max_edits(stem), is_prefix=True) if max_edits(stem) else None
+
+    def _close_label(self, word: QueryWord) -> Query:
+        return any_of([self._fuzzy_word(word), *self._compound_queries(word.forms[0])])
+
+    def _compound_queries(self, form: str) -> list[Query]:
+        """Match longer words that contain a word, if the index has a language that writes compounds as one word."""
+        is_large = self._searcher.num_docs > _MAX_COMPOUND_RECORDS
+        if is_large or len(form) < MIN_COMPOUND_PART or COMPOUNDING_LANGUAGES.isdisjoint(self._languages):
+            return []
+        return [Query.regex_query(self._schema, "words", f"{partition}.*{form}.*") for partition in self._partitions]
+
+    def is_known(self, word: QueryWord) -> bool:
+        """Return whether a label has a word that begins with this one."""
+        return self._word_frequency("label_grams", word) > 0
+
+    def _is_stop_word(self, word: QueryWord) -> bool:
+        return not self._parsed_query.stop_words.isdisjoint(word.forms)
+
+    def _fuzzy_word(self, word: QueryWord, word_count: int = 1) -> Query:
         form = word.forms[0]
-        if not max_edits(form):
+        if not max_edits(form) or (word_count > _MAX_FUZZY_WORDS and self.is_known(word)):
             return self._word_query("label_grams", word, whole_word=False)
         fuzzy = self._fuzzy_term("words", form, max_edits(form), is_prefix=True)
         # All fuzzy matches weigh the same. The exact word adds weight.
@@ -172,7 +291,7 @@ class QueryBuilder:
             return sum(doc_freq(field, partition + term) for partition in self._partitions for term in terms)
 
     def _word_query(self, field: str, word: QueryWord, *, whole_word: bool) -> Query:
-        whole_terms = [form + WORD_END for form in dict.fromkeys([word.forms[0], word.singular])]
+        whole_terms = [form + WORD_END for form in dict.fromkeys([word.forms[0], word.singular, word.digits]) if form]
         whole_word = whole_word or word.is_quoted
         query = self._any_term(field, whole_terms if whole_word else [*word.forms, *whole_terms[1:]])
         if not word.parts:
@@ -183,20 +302,33 @@ class QueryBuilder:
         return any_of([query, all_of(part_queries)])
 
     def _text_word_query(self, word: QueryWord) -> Query:
-        query = self._any_term("text", [singularize(word.forms[0])])
-        parts = [singularize(part) for part in word.parts if part not in STOP_WORDS]
-        return any_of([query, all_of([self._any_term("text", [part]) for part in parts])]) if parts else query
+        query = self._any_term("text", self._list_stems(word.forms[-1]))
+        parts = [self._list_stems(part) for part in word.parts if part not in self._parsed_query.stop_words]
+        return any_of([query, all_of([self._any_term("text", stems) for stems in parts])]) if parts else query
+
+    def _list_stems(self, word: str) -> list[str]:
+        """Return the stems of a word in the languages of the index."""
+        return list(dict.fromkeys([stem_word(word, language) for language in self._languages]))
 
     def _phrase_queries(self, field: str) -> list[Query]:
+        if field != "text":
+            variants = [[list(enumerate(phrase))] for phrase in self._parsed_query.phrases]
+        else:
+            variants = [
+                [self._stem_phrase(phrase, language) for language in self._languages]
+                for phrase in self._parsed_query.phrases
+            ]
         return [
-            any_of([self._phrase_query(field, partition, phrase) for partition in self._partitions])
-            for phrase in self._parsed_query.phrases
+            any_of([self._phrase_query(field, partition, words) for partition in self._partitions for words in phrases])
+            for phrases in variants
         ]
 
-    def _phrase_query(self, field: str, partition: str, phrase: Sequence[str]) -> Query:
-        positions = list(enumerate(phrase))
-        if field == "text":
-            positions = [(position, singularize(word)) for position, word in positions if word not in STOP_WORDS]
+    def _stem_phrase(self, phrase: Sequence[str], language: str) -> list[tuple[int, str]]:
+        """Return the stems of a phrase with their positions, without stop words."""
+        stop_words = self._parsed_query.stop_words
+        return [(index, stem_word(word, language)) for index, word in enumerate(phrase) if word not in stop_words]
+
+    def _phrase_query(self, field: str, partition: str, positions: Sequence[tuple[int, str]]) -> Query:
         terms: list[str | tuple[int, str]] = [(position, partition + word) for position, word in positions]
         if len(terms) > 1:
             return Query.phrase_query(self._schema, field, terms)
@@ -238,6 +370,8 @@ class QueryBuilder:
             filters.append(any_of([self._term_query("state", state) for state in search_filter.states]))
         if search_filter.class_ids is not None:
             filters.append(any_of([self._term_query("class", class_id) for class_id in search_filter.class_ids]))
+        if search_filter.label_languages:
+            filters.append(any_of([self._term_query("language", tag) for tag in search_filter.label_languages]))
         required = [query, *(Query.const_score_query(filter_query, 0.0) for filter_query in filters)]
         if not excluded:
             return all_of(required)

@@ -7,10 +7,12 @@ from operator import lt
 from typing import NamedTuple
 
 from lexarium.domain.text.characters import name_key
+from lexarium.search.analysis.acronyms import list_acronyms
 from lexarium.search.analysis.folding import FoldedText, find_words, fold
+from lexarium.search.analysis.numerals import to_digits
 from lexarium.search.analysis.plurals import singularize
-from lexarium.search.documents import STOP_WORDS, Label
-from lexarium.search.query_parser import ParsedQuery, QueryWord, max_edits
+from lexarium.search.documents import Label
+from lexarium.search.query_parser import MIN_COMPOUND_PART, ParsedQuery, QueryWord, max_edits
 
 
 class Tier(IntEnum):
@@ -24,18 +26,22 @@ class Tier(IntEnum):
     FOLDED = 2
     # An alias, folded.
     ALIAS = 3
+    # The initials of the name or an alias.
+    ACRONYM = 4
     # The beginning of the name.
-    BEGINNING = 4
+    BEGINNING = 5
     # All words in the name.
-    NAME_WORDS = 5
+    NAME_WORDS = 6
     # All words in name and aliases.
-    ALIAS_WORDS = 6
+    ALIAS_WORDS = 7
     # The name or an alias with a typing mistake; tried only if no label has all words.
-    TYPO = 7
-    # All words in labels and definition.
-    DEFINITION_WORDS = 8
+    TYPO = 8
+    # All words in labels, definition and notes.
+    DEFINITION_WORDS = 9
     # All words in name and aliases with typing mistakes; tried like TYPO.
-    TYPO_WORDS = 9
+    TYPO_WORDS = 10
+    # At least half of the words; tried only if no record has all of them.
+    PARTIAL = 11
 
     @property
     def api_name(self) -> str:
@@ -55,6 +61,9 @@ _MAX_JOINED_WORDS = 5
 _MIN_QUALITY = 0.01
 # The BM25 weight that gives a quality of one half.
 _BM25_HALF_SCORE = 10.0
+_PARTIAL_HALF_SCORE = 50.0
+# How much more a partial match weighs if the query has all words of a label.
+_COVERAGE_WEIGHT = 0.5
 
 
 class MatchSource(Enum):
@@ -62,9 +71,11 @@ class MatchSource(Enum):
 
     ID = "id"
     EXACT = "whole"  # a whole name or alias
+    ACRONYM = "acronym"
     WORDS = "words"  # words of names and aliases
     DEFINITION = "text"
     FUZZY = "close"
+    PARTIAL = "partial"
 
 
 class TextSpan(NamedTuple):
@@ -145,10 +156,18 @@ def grade_identifier(text: str) -> MatchGrade:
 def grade_match(parsed_query: ParsedQuery, labels: Sequence[Label], weight: float, source: MatchSource) -> MatchGrade:
     """Grade a record by its labels (the name first), and by the kind of query that found it."""
     name = labels[0].text
+    if source is MatchSource.PARTIAL:
+        coverage = _measure_coverage(parsed_query, labels)
+        weight *= 1 + _COVERAGE_WEIGHT * coverage
+        quality = weight / (weight + _PARTIAL_HALF_SCORE)
+        reason = "some words, definition included; BM25 {:.2f}, {:.0%} of a label", weight, coverage
+        return MatchGrade(Tier.PARTIAL, quality, "definition", name, (), reason, is_single_label=False)
     if source is MatchSource.DEFINITION:
-        reasons = "all words, definition included; BM25 {:.2f}", weight
         quality = weight / (weight + _BM25_HALF_SCORE)
+        reasons = "all words, definition included; BM25 {:.2f}", weight
         return MatchGrade(Tier.DEFINITION_WORDS, quality, "definition", name, (), reasons, is_single_label=False)
+    if source is MatchSource.ACRONYM:
+        return _grade_acronym(parsed_query, labels)
     if source is MatchSource.FUZZY:
         return _grade_fuzzy(parsed_query, [*_fold_labels(labels)])
     grade = _grade_exact(parsed_query, _fold_labels(labels)) if source is MatchSource.EXACT else None
@@ -182,9 +201,38 @@ def _fold_labels(labels: Iterable[Label]) -> Iterator[FoldedLabel]:
     return (FoldedLabel(text, language, is_name, fold(text)) for text, language, is_name in labels)
 
 
+def _grade_acronym(parsed_query: ParsedQuery, labels: Sequence[Label]) -> MatchGrade:
+    """Grade a record with a label that the query abbreviates, or whose acronym begins with the query.
+
+    The abbreviation may be in its definition too.
+    """
+    acronym = parsed_query.acronym
+    abbreviated = (label for label in labels if _has_acronym(label, acronym))
+    text, language, is_name = next(abbreviated, labels[0])
+    label = FoldedLabel(text, language, is_name, fold(text))
+    # Of two names the one with fewer words that have no initial.
+    quality = (0.5 if is_name else 0.0) + 0.5 * min(1.0, len(acronym) / max(1, len(label.folded.words)))
+    return _build_grade(Tier.ACRONYM, quality, label, None, ("the initials of its words",))
+
+
+def _has_acronym(label: Label, beginning: str) -> bool:
+    return any(acronym.startswith(beginning) for acronym in list_acronyms(label.text, label.language))
+
+
+def demote_acronym(grade: MatchGrade) -> MatchGrade:
+    """Return the grade of an acronym that is more likely meant as a word."""
+    return grade._replace(tier=Tier.ALIAS_WORDS) if grade.tier is Tier.ACRONYM else grade
+
+
+def has_written_word(grade: MatchGrade) -> bool:
+    """Return whether the words that matched are written as words, not as an abbreviation in capitals."""
+    texts = [grade.text[start:end] for start, end in grade.highlight]
+    return any(not text.isupper() for text in texts)
+
+
 def _grade_exact(parsed_query: ParsedQuery, labels: Iterable[FoldedLabel]) -> MatchGrade | None:
-    key = parsed_query.key
-    label = next((label for label in labels if label.folded.key == key), None)
+    key = parsed_query.folded.number_key
+    label = next((label for label in labels if label.folded.number_key == key), None)
     if not key or label is None:
         return None
     if not label.is_name:
@@ -224,7 +272,7 @@ def _build_word_grade(
     """Grade a label that has all words, or all but the stop words: those that have them too come first."""
     positions, count = match.positions, len(parsed_query.words)
     in_order = len(positions) == 1 or all(map(lt, positions, positions[1:]))
-    is_start = in_order and _is_label_start(positions, label.folded.words)
+    is_start = in_order and _is_label_start(positions, label.folded.words, parsed_query.stop_words)
     tier = Tier.ALIAS_WORDS if not label.is_name else Tier.BEGINNING if is_start else Tier.NAME_WORDS
     coverage = min(1.0, len(parsed_query.key) / max(1, len(label.folded.key)))
     quality = (0.5 if is_start else 0.25 if in_order else 0.0) + 0.3 * match.whole_words / count + 0.2 * coverage
@@ -234,12 +282,12 @@ def _build_word_grade(
     return _build_grade(tier, min(quality, 1.0), label, tuple(positions), reason)
 
 
-def _is_label_start(positions: Sequence[int], words: Sequence[str]) -> bool:
+def _is_label_start(positions: Sequence[int], words: Sequence[str], stop_words: frozenset[str]) -> bool:
     """Return whether sorted positions are at the beginning, with only stop words between them."""
     if positions[-1] < len(positions):
         return True
     skipped = set(range(positions[-1])).difference(positions)
-    return 0 not in skipped and all(words[position] in STOP_WORDS for position in skipped)
+    return 0 not in skipped and all(words[position] in stop_words for position in skipped)
 
 
 def _match_words(words: Sequence[QueryWord], label: FoldedText) -> _WordMatch | None:
@@ -267,7 +315,18 @@ def _match_word(word: QueryWord, label: FoldedText, singulars: Sequence[str], st
         return None
     if word.singular in singulars:
         return _WordMatch([_find_from(singulars, word.singular, start)], 0.9)
+    digits = word.digits or form
+    if digits.isdigit() and digits in (numbers := list(map(to_digits, words))):
+        return _WordMatch([_find_from(numbers, digits, start)], 1.0)
     return _match_prefix(word, label, start) or _match_joined(word, label)
+
+
+def _match_within(word: QueryWord, label: FoldedText) -> _WordMatch | None:
+    """Return the position of a longer word that contains a word."""
+    form = word.forms[0]
+    positions = (position for position, label_word in enumerate(label.words) if form in label_word)
+    position = next(positions, None) if len(form) >= MIN_COMPOUND_PART else None
+    return None if position is None else _WordMatch([position], 0.0)
 
 
 def _find_from(words: Sequence[str], word: str, start: int) -> int:
@@ -310,12 +369,26 @@ def _has_phrases(parsed_query: ParsedQuery, words: Sequence[str]) -> bool:
     )
 
 
+def _measure_coverage(parsed_query: ParsedQuery, labels: Sequence[Label]) -> float:
+    """Return the largest share of the words of a label that the query has."""
+    words = {form for word in parsed_query.words for form in (word.singular, *word.forms, word.digits)}
+    shares = [0.0]
+    for label in labels:
+        label_words = [singularize(word) for word in fold(label.text).words if word not in parsed_query.stop_words]
+        if label_words:
+            shares.append(sum(word in words or to_digits(word) in words for word in label_words) / len(label_words))
+    return max(shares)
+
+
 def _find_best_label(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> tuple[FoldedLabel, tuple[int, ...]]:
     """Return the label that has most of the words, and their positions."""
     candidates = []
     for label in labels:
         singulars = list(map(singularize, label.folded.words))
-        matches = [_match_word(word, label.folded, singulars, 0) for word in parsed_query.significant_words]
+        matches = [
+            _match_word(word, label.folded, singulars, 0) or _match_within(word, label.folded)
+            for word in parsed_query.significant_words
+        ]
         candidates.append((label, tuple(position for match in matches if match for position in match.positions)))
     return max(candidates, key=lambda candidate: len(candidate[1]))
 

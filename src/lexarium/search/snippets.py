@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
+from lexarium.domain.text.languages import get_primary_subtag
 from lexarium.search.analysis.folding import FoldedWord, find_words
-from lexarium.search.analysis.plurals import singularize
+from lexarium.search.analysis.languages import stem_word
 from lexarium.search.query_parser import ParsedQuery
 from lexarium.search.ranking import TextSpan, merge_spans
 
@@ -13,9 +14,9 @@ _MAX_CHARS = 240
 _LEADING_CHARS = 60
 
 
-def build_snippet(definition: str, parsed_query: ParsedQuery) -> tuple[str, tuple[TextSpan, ...]]:
+def build_snippet(definition: str, parsed_query: ParsedQuery, tag: str) -> tuple[str, tuple[TextSpan, ...]]:
     """Return a part of a definition and the spans of matching words in it, of which there may be none."""
-    matches = list(_iter_matches(find_words(definition), parsed_query))
+    matches = list(_iter_matches(find_words(definition), parsed_query, get_primary_subtag(tag)))
     start = _find_start(definition, matches[0].start if matches else 0)
     end = start + _MAX_CHARS
     if end < len(definition):
@@ -28,17 +29,17 @@ def build_snippet(definition: str, parsed_query: ParsedQuery) -> tuple[str, tupl
     return definition[start:end], merge_spans(spans)
 
 
-def _iter_matches(words: list[FoldedWord], parsed_query: ParsedQuery) -> Iterator[TextSpan]:
+def _iter_matches(words: list[FoldedWord], parsed_query: ParsedQuery, language: str) -> Iterator[TextSpan]:
     """Yield the words that match, also if two are written as one or one as two."""
     query_words = parsed_query.significant_words
-    query_forms = {singularize(form) for word in query_words for form in (*word.forms, *word.parts)}
+    query_forms = {stem_word(form, language) for word in query_words for form in (*word.forms, *word.parts)}
     letters = {form[:1] for form in query_forms}
     for word, next_word in pairwise([*words, FoldedWord("", 0, 0)]):
-        if word.text[0] not in letters:  # As most are: a plural begins as its singular does.
+        if word.text[0] not in letters:  # As most are: a word begins as its stem does.
             continue
-        if singularize(word.text) in query_forms:
+        if stem_word(word.text, language) in query_forms:
             yield TextSpan(word.start, word.end)
-        elif next_word.text and singularize(word.text + next_word.text) in query_forms:
+        elif next_word.text and stem_word(word.text + next_word.text, language) in query_forms:
             yield TextSpan(word.start, next_word.end)
 
 

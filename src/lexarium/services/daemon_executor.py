@@ -16,8 +16,12 @@ class DaemonExecutor(Generic[Result]):
     an executor of the standard library.
     """
 
-    def __init__(self, thread_name: str, function: Callable[[], Result]) -> None:
+    def __init__(
+        self, thread_name: str, function: Callable[[], Result], follow_up: Callable[[], None] = lambda: None
+    ) -> None:
+        """Run a function for requests; and another after it, for which they do not wait."""
         self._function = function
+        self._follow_up = follow_up
         self._requests: SimpleQueue[Future[Result]] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=thread_name, daemon=True)
         self._start_lock = threading.Lock()
@@ -47,3 +51,4 @@ class DaemonExecutor(Generic[Result]):
             else:
                 for future in futures:
                     future.set_result(result)
+                self._follow_up()

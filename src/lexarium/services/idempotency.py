@@ -10,6 +10,7 @@ from lexarium.domain.errors import Conflict
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.store import idempotency
 from lexarium.store.idempotency import SavedResponse
+from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.store.write_queue import WriteTask
 
@@ -55,7 +56,7 @@ def make_idempotent(
         stored = idempotency.find(transaction.flush(), account_id, key, at=now_ms())
         if stored is not None:
             if stored.request_hash != request.digest:
-                raise Conflict("This Idempotency-Key was used for another request. Use a new one.")
+                raise Conflict("Idempotency-Key was already used for another request; use a new one.")
             return WriteResponse(**orjson.loads(stored.response))
         result = task(transaction)
         saved = SavedResponse(request.digest, orjson.dumps(result))
@@ -63,6 +64,11 @@ def make_idempotent(
         return result
 
     return idempotent_task
+
+
+def is_repeated(snapshot: Snapshot, account_id: str, request: IdempotencyRequest) -> bool:
+    """Return whether a request was done before, and would only have its response returned."""
+    return request.key is not None and idempotency.find(snapshot, account_id, request.key, at=now_ms()) is not None
 
 
 def delete_account_responses(transaction: Transaction, account_id: str) -> None:

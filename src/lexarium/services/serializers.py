@@ -8,33 +8,25 @@ from urllib.parse import quote
 import orjson
 
 from lexarium.domain.change import Change
+from lexarium.domain.comment import CommentThread
 from lexarium.domain.editing.edit import FieldDiff, nest_fields
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, split_id
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import Record
-from lexarium.domain.record_texts import (
-    choose_text,
-    dump_notations,
-    dump_notes,
-    dump_translations,
-    find_role,
-    list_text_statements,
-)
+from lexarium.domain.record_texts import RecordText, choose_text, dump_texts, list_texts
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection, get_collection
-from lexarium.domain.schema.predicates import TRANSLATION_SOURCE, SlotRole
-from lexarium.domain.statement import Node, Statement, Text, dump_statements
+from lexarium.domain.schema.predicates import SlotRole
+from lexarium.domain.statement import Node, Statement, dump_statements
+from lexarium.domain.text.languages import format_tag
 from lexarium.domain.text.timestamps import format_timestamp
 from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES
 from lexarium.search.annotator import Mention
 from lexarium.services.search.record_search import LabelSuggestion, RecordHit, SearchResult
 
-# Roles of texts that have a key of their own.
-_TEXT_ROLES = (SlotRole.NAME, SlotRole.DEFINITION, SlotRole.NOTE, SlotRole.NOTATION)
-
 
 @dataclass(frozen=True)
 class Presentation:
-    """How records are shown to a reader."""
+    """Options for rendering records to a reader."""
 
     # Address of the service, where derived IRIs begin.
     base: str = DEFAULT_BASE
@@ -59,7 +51,7 @@ def serialize_record(
 ) -> dict[str, Any]:
     """Serialize a record at a version; pass the record if it is parsed already."""
     record = record or change.to_record()
-    collection, texts = record.collection, list_text_statements(record)
+    collection, texts = record.collection, list_texts(record)
     content = {
         "id": record.local_id,
         "collection": collection.local_name,
@@ -67,14 +59,11 @@ def serialize_record(
         "state": record.state,
         "replaced_by": _localize(record.replaced_by),
         "iri": build_iri(record, presentation.base),
-        "vocabulary": collection.vocabulary,
+        "vocabulary": change.vocabulary,
         **nest_fields(collection, record.fields),
         "definition": record.definition,
-        "names": dump_translations(record, texts.get(SlotRole.NAME, ())),
-        "definitions": dump_translations(record, texts.get(SlotRole.DEFINITION, ())),
-        "notes": dump_notes(record, texts.get(SlotRole.NOTE, ())),
-        "notations": dump_notations(texts.get(SlotRole.NOTATION, ())),
-        "aliases": [alias.model_dump() for alias in record.aliases],
+        **dump_texts(record, texts),
+        "aliases": [alias.dump() for alias in record.aliases],
         "sources": list(record.sources),
         "references": _list_references(record),
         "relations": record.relation_targets,
@@ -93,14 +82,26 @@ def get_shown_language(content: Mapping[str, Any]) -> str | None:
     return next((name["lang"] for name in content["names"] if name["text"] == content["name"]), None)
 
 
+def get_shown_languages(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the languages of the name and of the definition of a serialized record, of those that it has."""
+    definitions = (item["lang"] for item in content["definitions"] if item["text"] == content["definition"])
+    return tuple(filter(None, (get_shown_language(content), next(definitions, None))))
+
+
 def build_iri(record: Record, base: str) -> str:
-    """Return the IRI of a record: its own, else one that begins with the base of its vocabulary or of the service."""
+    """Return the IRI of a record: its own, else that of its CURIE, else one that begins with a base.
+
+    The base is that of its vocabulary or of the service. The IRI of a head record is the address of the vocabulary.
+    """
     if record.iri is not None:
         return record.iri
+    if record.is_head:
+        return f"{base}vocabularies/{record.local_id}"
     slug, local_id = split_id(record.id)
     vocabulary = VOCABULARIES[slug]
-    if vocabulary.base != DEFAULT_BASE:
-        return vocabulary.record_iri(local_id)
+    expanded = vocabulary.expand_curie(local_id)
+    if expanded is not None or vocabulary.base != DEFAULT_BASE:
+        return expanded or vocabulary.record_iri(local_id)
     address = f"{base}id/{quote(local_id, safe='')}"
     is_unique = slug == MAIN_VOCABULARY or local_id.partition(":")[0] in vocabulary.defines
     return address if is_unique else f"{address}?vocabulary={slug}"
@@ -110,7 +111,7 @@ def _translate(record: Record, content: dict[str, Any], languages: Sequence[str]
     """Show the name and the definition in the languages of a reader, where there are such."""
     for key, field in (("names", "name"), ("definitions", record.collection.definition_field)):
         if field is not None and content[key]:
-            text = choose_text(record, content[key], languages)["text"]
+            text = choose_text(record, field, languages).text
             shown = {field: text, "definition": text} if key == "definitions" else {field: text}
             content.update({name: shown[name] for name in shown if name in content})
 
@@ -120,10 +121,11 @@ def _localize(record_id: str | None) -> str | None:
 
 
 def _list_references(record: Record) -> list[str]:
+    schema, class_name = record.collection.schema, record.collection.local_name
     values = [
         value
         for predicate, value, _ in record.own_statements
-        if not isinstance(value, Node) and find_role(record.collection, predicate) is SlotRole.REFERENCE
+        if not isinstance(value, Node) and schema.role_of(predicate, class_name) is SlotRole.REFERENCE
     ]
     return list(dict.fromkeys(value[0] for value in values))
 
@@ -132,16 +134,9 @@ def _list_mappings(record: Record) -> dict[str, list[str]]:
     return {name: targets for name, targets in record.relation_targets.items() if RELATION_TYPES[name].is_mapping}
 
 
-def _list_other_statements(record: Record, texts: Mapping[SlotRole, Sequence[Statement]]) -> list[Statement]:
+def _list_other_statements(record: Record, texts: Sequence[RecordText]) -> list[Statement]:
     """Return the statements that no other key shows in full."""
-    shown = {
-        statement
-        for role in _TEXT_ROLES
-        for statement in texts.get(role, ())
-        if not [item for item in statement.qualifiers if item.predicate != TRANSLATION_SOURCE]
-        and isinstance(statement.value, Text)
-        and not statement.value.datatype
-    }
+    shown = {text.statement for text in texts if text.is_complete}
     return [statement for statement in record.other_statements if statement not in shown]
 
 
@@ -152,8 +147,10 @@ def serialize_change(change: Change, presentation: Presentation = DEFAULT_PRESEN
         "at": format_timestamp(change.at),
         "actor": change.actor,
         **_serialize_origin(change),
+        "summary": change.parse_summary(),
         "action": change.action,
-        **_serialize_place(change.collection),
+        "vocabulary": change.vocabulary,
+        "collection": get_collection(change.collection).local_name,
         "id": get_local_id(change.record_id),
         "version": change.version,
         "record": serialize_record(change, presentation=presentation),
@@ -168,6 +165,7 @@ def serialize_version(change: Change) -> dict[str, Any]:
         "at": format_timestamp(change.at),
         "actor": change.actor,
         **_serialize_origin(change),
+        "summary": change.parse_summary(),
         "action": change.action,
         "state": change.to_record().state,
     }
@@ -190,18 +188,11 @@ def serialize_difference(diff: FieldDiff) -> dict[str, Any]:
 
 def iter_annotations(mentions: Iterable[Mention]) -> Iterator[dict[str, Any]]:
     """Serialize mentions lazily, one item for each term that a mention may mean."""
-    return (
-        {
-            "start": start,
-            "end": end,
-            "text": text,
-            "id": get_local_id(term.id),
-            "name": term.name,
-            **_serialize_place(term.collection),
-        }
-        for start, end, text, terms in mentions
-        for term in terms
-    )
+    places: dict[str, dict[str, str]] = {}
+    for start, end, text, terms in mentions:
+        for term_id, name, collection in terms:
+            place = places.get(collection) or places.setdefault(collection, _serialize_place(collection))
+            yield {"start": start, "end": end, "text": text, "id": get_local_id(term_id), "name": name, **place}
 
 
 def _get_local_name(collection: str) -> str:
@@ -221,7 +212,30 @@ def serialize_proposal(proposal: Proposal) -> dict[str, Any]:
         "state": proposal.state,
         "decided_by": proposal.decider,
         "decided_at": None if proposal.decided is None else format_timestamp(proposal.decided),
+        "summary": proposal.summary,
         "reason": proposal.reason,
+        "amended": proposal.amended,
+    }
+
+
+def serialize_thread(thread: CommentThread) -> dict[str, Any]:
+    """Serialize a thread of comments."""
+    slug, local_id = split_id(thread.record)
+    return {
+        "id": thread.id,
+        "vocabulary": slug,
+        "record": local_id,
+        "closed": thread.is_closed,
+        "comments": [
+            {
+                "id": comment.id,
+                "by": comment.author,
+                "at": format_timestamp(comment.at),
+                "action": comment.action,
+                "text": comment.text,
+            }
+            for comment in thread.comments
+        ],
     }
 
 
@@ -234,11 +248,32 @@ def serialize_search_result(result: SearchResult) -> dict[str, Any]:
             "vocabulary": result.facets["vocabulary"],
             "collection": _add_counts(result.facets["collection"], _get_local_name),
             "class": _add_counts(result.facets["class"], get_local_id),
+            "language": _add_counts(result.facets["language"], format_tag),
             "state": result.facets["state"],
         },
         "class_names": {get_local_id(class_id): name for class_id, name in result.class_names.items()},
         "did_you_mean": result.did_you_mean,
+        "partial": result.is_partial,
+        "nearest": [
+            {"id": local_id, "name": name, "vocabulary": slug}
+            for name, (slug, local_id) in ((item.name, split_id(item.record_id)) for item in result.nearest)
+        ],
     }
+
+
+HIT_COLUMNS = (
+    *("vocabulary", "collection", "id", "name", "state", "replaced_by"),
+    *("matched_field", "matched_text", "matched_language", "matched_kind", "score"),
+)
+"""Columns of a table of hits."""
+
+
+def list_hit_rows(result: SearchResult) -> Iterator[list[object]]:
+    """Yield the rows of a table of hits, the first with the names of the columns."""
+    yield [*HIT_COLUMNS]
+    for hit in map(serialize_hit, result.hits):
+        values = {**hit, **{f"matched_{name}": value for name, value in hit["matched"].items()}}
+        yield ["" if values[name] is None else values[name] for name in HIT_COLUMNS]
 
 
 def _add_counts(counts: Mapping[str, int], localize: Callable[[str], str]) -> dict[str, int]:

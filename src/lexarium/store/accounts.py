@@ -8,6 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from lexarium.domain.account import Account, Origin, Role, Token
+from lexarium.domain.cache_tags import UNLOGGED_TAG
+from lexarium.store.dependencies import depend_on
 from lexarium.store.schema import account_table, membership_table, token_table
 from lexarium.store.transaction import Transaction
 
@@ -35,7 +37,9 @@ def find_account_by_id(connection: Connection, account_id: str) -> Account | Non
 
 def find_accounts(connection: Connection, account_ids: Sequence[str]) -> list[Account]:
     """Return those of these accounts that exist."""
-    return [_to_account(row) for row in connection.execute(select(account_table).where(_account.id.in_(account_ids)))]
+    with depend_on([UNLOGGED_TAG]):
+        rows = connection.execute(select(account_table).where(_account.id.in_(account_ids))).all()
+    return [_to_account(row) for row in rows]
 
 
 def load_vocabulary_roles(connection: Connection, account: Account) -> Account:
@@ -108,6 +112,17 @@ def set_role(transaction: Transaction, account_id: str, role: Role) -> None:
     """Set the role of an account."""
     _update_account(transaction, account_id, role=role)
     transaction.bump_accounts_revision()
+
+
+def find_notified(connection: Connection, account_id: str) -> int:
+    """Return the time until which an account has seen its notifications."""
+    notified: int = connection.execute(select(_account.notified).where(_account.id == account_id)).scalar_one()
+    return notified
+
+
+def set_notified(transaction: Transaction, account_id: str, until: int) -> None:
+    """Set the time until which an account has seen its notifications."""
+    _update_account(transaction, account_id, notified=until)
 
 
 def erase_account(transaction: Transaction, account_id: str, *, at: int) -> None:

@@ -18,9 +18,11 @@ from sqlalchemy.pool import QueuePool
 
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, DiskFull, SettingError, StoreError
+from lexarium.domain.schema.collections import SharedValue, isolate_values
 from lexarium.domain.vocabulary import register_vocabularies
 from lexarium.store import revisions, vocabularies
 from lexarium.store.counts import RecordCounts
+from lexarium.store.dependencies import depend_on, watch_statements
 from lexarium.store.engine.base import Backend, PositionWatcher, require_undamaged
 from lexarium.store.engine.node_state import NodeState
 from lexarium.store.engine.position_queries import read_position, reconcile_position
@@ -28,7 +30,7 @@ from lexarium.store.engine.sqlite import SqliteBackend
 from lexarium.store.engine.standbys import StandbyPool
 from lexarium.store.position import Position, RevisionChange
 from lexarium.store.schema import catalogue_table, lease_table
-from lexarium.store.transaction import MAX_TRACKED_CHANGES, Transaction
+from lexarium.store.transaction import MAX_TRACKED_CHANGES, LastNumbers, Transaction
 from lexarium.store.write_queue import Result, WriteQueue, WriteTask
 
 logger = logging.getLogger(__name__)
@@ -72,26 +74,28 @@ class Database:
         self._standby_pool: StandbyPool | None = None
         if standbys:
             if self.is_embedded or not standbys.startswith(_POSTGRES_SCHEMES):
-                raise SettingError(
-                    "Only a catalogue on PostgreSQL has standbys, at an address that begins with postgresql:// ."
-                )
+                raise SettingError("Standbys need PostgreSQL; their URL must start with postgresql:// .")
             standby_backend = _create_backend(
                 standbys, self._node_state, statement_timeout=statement_timeout, standby=True
             )
+            watch_statements(standby_backend.engine)
             self._standby_pool = StandbyPool(standby_backend)
+        watch_statements(self.backend.engine)
         self._set_position_notify = self.backend.with_notify(_SET_POSITION)
         self.counts = RecordCounts()
         self._watcher: PositionWatcher | None = None
         self._write_queue = WriteQueue(self.write, self.translate_errors)
         # The last changes of this process, which it need not query.
         self._recent_changes: deque[RevisionChange] = deque(maxlen=_MAX_RECENT_CHANGES)
+        # Numbers of ids, so that those of all records are read once.
+        self._last_numbers: LastNumbers = {}
         self._is_server = statement_timeout is not None
         # Reason to refuse reads and writes. Set only in server processes: commands read what they can.
         self._damage_reason: str | None = None
         self._is_damage_recorded = False
         self._damage_lock = threading.Lock()
         # Epoch and number of the last change of the vocabularies that are registered.
-        self._vocabularies_position: tuple[str, int] | None = None
+        self._vocabularies_position: SharedValue[tuple[str, int] | None] = SharedValue(None)
 
     @property
     def load(self) -> DatabaseLoad:
@@ -113,7 +117,8 @@ class Database:
             self._translate_standby_errors(connection),
         ):
             if self._watcher is not None and not self.is_embedded:
-                self.observe_position(read_position(connection))
+                with depend_on():
+                    self.observe_position(read_position(connection))
             yield connection
 
     def run_read(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -127,11 +132,15 @@ class Database:
             with self.read() as connection:
                 return query(connection)
         require_undamaged(self._damage_reason, self.location)
-        with self.translate_errors(), self.backend.connect_autocommit() as connection:
-            position, result = query(connection)
+        with self.translate_errors():
+            with depend_on():
+                connection = self.backend.connect_autocommit()
+            with connection:
+                position, result = query(connection)
         self.observe_position(position)
         return position, result
 
+    @depend_on()
     def _connect_read(self, from_primary: bool) -> Connection:
         min_position = None if self._standby_pool is None else self._min_position()
         standby = None if from_primary or self._standby_pool is None else self._standby_pool.connect_read(min_position)
@@ -153,7 +162,8 @@ class Database:
         require_undamaged(self._damage_reason, self.location)
         with self.translate_errors(), self.backend.connect_write() as connection, connection.begin():
             position = self.backend.lock_catalogue(connection)
-            transaction = Transaction(connection, reconcile_position(position, self._min_position(), self.location))
+            start_position = reconcile_position(position, self._min_position(), self.location)
+            transaction = Transaction(connection, start_position, self._last_numbers)
             self.follow_vocabularies(connection, position)
             yield transaction
             revision_change = transaction.finish()
@@ -213,17 +223,28 @@ class Database:
         except DatabaseDamaged as error:
             self.mark_damaged(error.reason)
             raise
-        if self._vocabularies_position != (position.epoch, position.vocabularies):
+        if self._vocabularies_position.get() != (position.epoch, position.vocabularies):
             with self.read() as connection:
                 self.follow_vocabularies(connection)
         return position
 
-    def follow_vocabularies(self, connection: Connection, position: Position | None = None) -> None:
-        """Register the vocabularies as a transaction sees them, unless they are those already."""
+    @depend_on()
+    def follow_vocabularies(self, connection: Connection, position: Position | None = None) -> bool:
+        """Register the vocabularies as a transaction sees them, unless they are those already; return whether."""
         position = position or read_position(connection)
-        if self._vocabularies_position != (position.epoch, position.vocabularies):
+        is_new = self._vocabularies_position.get() != (position.epoch, position.vocabularies)
+        if is_new:
             register_vocabularies(vocabularies.list_vocabularies(connection))
-            self._vocabularies_position = position.epoch, position.vocabularies
+            self._vocabularies_position.set((position.epoch, position.vocabularies))
+        return is_new
+
+    @contextmanager
+    def isolate_vocabularies(self) -> Iterator[None]:
+        """Register vocabularies for the current thread alone: those of a long write, before it is committed."""
+        with isolate_values():
+            self._vocabularies_position.set(None)
+            self.run_read(self.follow_vocabularies)
+            yield
 
     def observe_position(self, position: Position) -> None:
         """Take note of a position that was read or written, so that no older one is returned."""
@@ -239,7 +260,7 @@ class Database:
             if is_next and change.invalidated_tags is not None:
                 invalidated_tags |= change.invalidated_tags
                 after = change.after
-        if after.revision >= self.get_position().revision and after.epoch == self.get_position().epoch:
+        if not self.get_position().has_news_since(after):
             return RevisionChange(since, after, invalidated_tags)
         with self.read() as snapshot:
             after = read_position(snapshot)
@@ -260,8 +281,8 @@ class Database:
             if not isinstance(translated := self.backend.translate_error(error), DatabaseDamaged | DiskFull):
                 raise
             self._standby_pool.stop()
-            logger.error("The standby cannot be used; reading from the primary alone until a restart. %s", translated)
-            raise DatabaseUnavailable("A standby of the database cannot be read.") from error
+            logger.error("Standby cannot be used; reading only from the primary until a restart. %s", translated)
+            raise DatabaseUnavailable("Cannot read from a standby of the database.") from error
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
@@ -269,10 +290,10 @@ class Database:
         try:
             yield
         except PoolTimeout as error:
-            raise DatabaseUnavailable(f"Every connection to the database {self.location} is in use.") from error
+            raise DatabaseUnavailable(f"All connections to the database {self.location} are in use.") from error
         except PendingRollbackError as error:
             raise DatabaseUnavailable(
-                f"The connection to the database {self.location} was lost in the midst of it."
+                f"The connection to the database {self.location} was lost during the transaction."
             ) from error
         except DBAPIError as error:
             translated = self.backend.translate_error(error)
@@ -294,8 +315,8 @@ class Database:
                 return
             self._damage_reason, self._is_damage_recorded = reason, False
         logger.error(
-            "The database is damaged; nothing is read or written until `lexarium check` finds nothing wrong."
-            " Where it does, restore a backup. %s",
+            "Database is damaged; reads and writes are refused until `lexarium check` finds no problems or a"
+            " backup is restored. %s",
             reason,
         )
         self._record_damage()
@@ -310,7 +331,7 @@ class Database:
         elif was_recorded:
             self.backend.engine.dispose()  # their caches may hold damaged pages
             self._damage_reason, self._is_damage_recorded = None, False
-            logger.warning("The database has passed a check; reads and writes go on.")
+            logger.warning("Database passed a check; reads and writes are accepted again.")
         elif self._damage_reason is not None and not self._is_damage_recorded:
             self._record_damage()
 
@@ -321,8 +342,7 @@ class Database:
                 self.backend.clear_damage()
         except OSError as error:
             raise StoreError(
-                f"The damage mark of {self.location} cannot be removed: {error.strerror}. Run this as"
-                f" the server's user."
+                f"Cannot remove the damage mark of {self.location}: {error.strerror}. Run this as the server's user."
             ) from error
 
     def _record_damage(self) -> None:
@@ -332,7 +352,7 @@ class Database:
                 self.backend.record_damage(self._damage_reason)
             self._is_damage_recorded = True
         except (OSError, SQLAlchemyError, DatabaseUnavailable) as error:
-            logger.warning("The mark of the damage cannot be kept now, trying again: %s", error)
+            logger.warning("Cannot write the damage mark, retrying: %s", error)
 
     def stop_using_standbys(self) -> None:
         """Read from the primary alone from now on. Running reads from standbys fail."""
@@ -380,5 +400,5 @@ def _create_backend(url: str, node_state: NodeState, **options: Any) -> Backend:
     if parsed is None or parsed.drivername != "sqlite":
         # Only the scheme: the rest may hold a password.
         scheme = url.partition(":")[0]
-        raise SettingError(f"The database address must begin with sqlite:/// or postgresql:// , not with {scheme!r}.")
+        raise SettingError(f"The database URL must start with sqlite:/// or postgresql:// , not with {scheme!r}.")
     return SqliteBackend(parsed)

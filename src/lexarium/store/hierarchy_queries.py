@@ -1,21 +1,26 @@
 """Queries about whole collections and the levels of a hierarchy."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, false, func, select, true, union_all
+from sqlalchemy import ColumnElement, Connection, Select, exists, false, func, literal, select, true, union_all
 
+from lexarium.domain.cache_tags import record_tag, record_tags
 from lexarium.domain.record import RecordState
-from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched, count_rows, page_after
-from lexarium.store.schema import change_table, record_table, relation_table
+from lexarium.store.dependencies import add_cache_tags, depend_on
+from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, batched, page_after
+from lexarium.store.schema import change_table, label_table, record_table, relation_table
 
-_record, _relation, _change = record_table.c, relation_table.c, change_table.c
+_record, _relation, _change, _label = record_table.c, relation_table.c, change_table.c, label_table.c
 _other_record = record_table.alias("other")
 _parent_relation, _child_relation = relation_table.alias("up"), relation_table.alias("down")
 # Near and far end of the relations to parents and to children.
 _UP = _parent_relation.c.source, _parent_relation.c.target
 _DOWN = _child_relation.c.target, _child_relation.c.source
 _SELECT_NAMES = select(_record.id, _record.name).where(IS_PUBLISHED).order_by(_record.name_key, _record.id)
+# Types of relations that are read by one query: engines limit the parts of a union.
+_MAX_KINDS = 100
 
 
 class RecordName(NamedTuple):
@@ -23,6 +28,14 @@ class RecordName(NamedTuple):
 
     id: str
     name: str
+
+
+class Neighbor(NamedTuple):
+    """Record that is related to another."""
+
+    id: str
+    name: str
+    collection: str
 
 
 class TreeNode(NamedTuple):
@@ -33,6 +46,24 @@ class TreeNode(NamedTuple):
     # Relation type to the parent; empty for a root.
     type_name: str
     child_count: int
+
+
+class TreeEdge(NamedTuple):
+    """Record below a parent."""
+
+    id: str
+    name: str
+    parent_id: str
+    type_name: str
+
+
+class RecordGroup(NamedTuple):
+    """Record that others belong to, such as a subset, and the number of those."""
+
+    id: str
+    name: str
+    collection: str
+    total: int
 
 
 class IdSample(NamedTuple):
@@ -79,7 +110,8 @@ def find_roots(connection: Connection, collection: str, type_names: Sequence[str
 
 def find_tree_nodes(connection: Connection, record_ids: Sequence[str], type_names: Sequence[str]) -> list[TreeNode]:
     """Return records (at most BATCH_SIZE ids) as the roots of a hierarchy, by name."""
-    rows = connection.execute(_SELECT_NAMES.where(_record.id.in_(record_ids))).all()
+    with depend_on(record_tags(record_ids)):
+        rows = connection.execute(_SELECT_NAMES.where(_record.id.in_(record_ids))).all()
     child_counts = _count_children(connection, [row.id for row in rows], type_names)
     return [TreeNode(row.id, row.name, "", child_counts.get(row.id, 0)) for row in rows]
 
@@ -91,41 +123,90 @@ def find_children(connection: Connection, parent_id: str, type_names: Sequence[s
     )
     child = children.limit(limit).subquery().c
     query = _SELECT_NAMES.add_columns(child.relation).where(child.source == _record.id)
-    rows = {row.id: row for row in connection.execute(query)}
+    with depend_on([record_tag(parent_id)]):
+        rows = {row.id: row for row in connection.execute(query)}
     child_counts = _count_children(connection, list(rows), type_names)
     return [TreeNode(row.id, row.name, row.relation, child_counts.get(row.id, 0)) for row in rows.values()]
 
 
+def list_edges(connection: Connection, collection: str, type_names: Sequence[str], limit: int) -> list[TreeEdge]:
+    """Return the relations of published records of a collection to their parents, by name."""
+    query = _SELECT_NAMES.add_columns(_relation.target, _relation.relation)
+    query = query.join(relation_table, _relation.source == _record.id)
+    query = query.where(_record.collection == collection, _relation.relation.in_(type_names)).limit(limit)
+    return [TreeEdge._make(row) for row in connection.execute(query)]
+
+
+def find_edges_below(
+    connection: Connection, parent_ids: Sequence[str], type_names: Sequence[str], limit: int
+) -> list[TreeEdge]:
+    """Return the relations of published records to these parents (at most BATCH_SIZE), by name."""
+    query = _SELECT_NAMES.add_columns(_relation.target, _relation.relation)
+    query = query.join(relation_table, _relation.source == _record.id)
+    query = query.where(_relation.target.in_(parent_ids), _relation.relation.in_(type_names)).limit(limit)
+    return [TreeEdge._make(row) for row in connection.execute(query)]
+
+
+def find_edges_above(connection: Connection, record_ids: Sequence[str], type_names: Sequence[str]) -> list[TreeEdge]:
+    """Return the relations to parents of published records (at most BATCH_SIZE) and of all above them, by name."""
+    start = select(_relation.source.label("id")).where(_relation.source.in_(record_ids))
+    reached = start.cte("reached", recursive=True)
+    upward = relation_table.alias("upward").c
+    above = select(upward.target).where(upward.source == reached.c.id, upward.relation.in_(type_names))
+    reached = reached.union(above)
+    query = _SELECT_NAMES.add_columns(_relation.target, _relation.relation)
+    query = query.join(relation_table, _relation.source == _record.id)
+    query = query.where(_record.id.in_(select(reached.c.id)), _relation.relation.in_(type_names))
+    return [TreeEdge._make(row) for row in connection.execute(query)]
+
+
 def find_parents(connection: Connection, record_id: str, type_names: Sequence[str]) -> list[RecordName]:
     """Return the published parents of a record by name, at most BATCH_SIZE."""
-    query = _SELECT_NAMES.join(relation_table, _relation.target == _record.id).limit(BATCH_SIZE)
+    query = select(_record.id, _record.name, _record.state).order_by(_record.name_key, _record.id)
+    query = query.join(relation_table, _relation.target == _record.id).limit(BATCH_SIZE)
     query = query.where(_relation.source == record_id, _relation.relation.in_(type_names))
-    return [RecordName._make(row) for row in connection.execute(query)]
+    with depend_on([record_tag(record_id)]):
+        rows = connection.execute(query).all()
+    # Those that are not published too: they may be again.
+    add_cache_tags(record_tags(row.id for row in rows))
+    return [RecordName(row.id, row.name) for row in rows if row.state == RecordState.PUBLISHED]
 
 
-def list_relation_kinds(connection: Connection, record_id: str) -> list[tuple[str, bool]]:
-    """Return the types of the relations that a record has, each with whether the record is the source."""
+def count_relations(connection: Connection, record_id: str) -> dict[tuple[str, bool], int]:
+    """Return the number of relations of a record, by type and whether the record is the source."""
     ends = ((_relation.source, true()), (_relation.target, false()))
-    queries = (select(_relation.relation, is_source).where(end == record_id).distinct() for end, is_source in ends)
-    return [(name, bool(is_source)) for name, is_source in connection.execute(union_all(*queries))]
+    queries = (
+        select(_relation.relation, is_source, func.count()).where(end == record_id).group_by(_relation.relation)
+        for end, is_source in ends
+    )
+    with depend_on([record_tag(record_id)]):
+        rows = connection.execute(union_all(*queries)).all()
+    return {(name, bool(is_source)): total for name, is_source, total in rows}
 
 
 def find_neighbors(
-    connection: Connection, record_id: str, type_name: str, *, outward: bool, limit: int
-) -> tuple[list[RecordName], int]:
-    """Return the published records related to one by name, and the number of such relations.
+    connection: Connection, record_id: str, kinds: Sequence[tuple[str, bool]], limit: int
+) -> dict[tuple[str, bool], list[Neighbor]]:
+    """Return the published records related to one by name, by type and direction of the first `limit` relations."""
+    neighbors: dict[tuple[str, bool], list[Neighbor]] = {kind: [] for kind in kinds}
+    for start in range(0, len(kinds), _MAX_KINDS):
+        batch = kinds[start : start + _MAX_KINDS]
+        parts = [_select_ends(record_id, kind).limit(limit).subquery() for kind in batch]
+        places = [select(literal(place).label("place"), part.c.far) for place, part in enumerate(parts)]
+        ends = union_all(*places).subquery()
+        query = _SELECT_NAMES.add_columns(_record.collection, ends.c.place).join(ends, ends.c.far == _record.id)
+        with depend_on([record_tag(record_id)]):
+            rows = connection.execute(query).all()
+        add_cache_tags(record_tags(row.id for row in rows))
+        for *neighbor, place in rows:
+            neighbors[batch[place]].append(Neighbor._make(neighbor))
+    return neighbors
 
-    Only the first `limit` relations are read; the number is exact when there are more.
-    """
+
+def _select_ends(record_id: str, kind: tuple[str, bool]) -> Select[tuple[str]]:
+    type_name, outward = kind
     near, far = (_relation.source, _relation.target) if outward else (_relation.target, _relation.source)
-    end_query = select(far.label("far")).where(near == record_id, _relation.relation == type_name)
-    ends = end_query.limit(limit).subquery()
-    query = _SELECT_NAMES.join(ends, ends.c.far == _record.id)
-    neighbors = [RecordName._make(row) for row in connection.execute(query)]
-    total = len(neighbors)
-    if len(neighbors) >= limit:
-        total = count_rows(connection, end_query.subquery())
-    return neighbors, total
+    return select(far.label("far")).where(near == record_id, _relation.relation == type_name)
 
 
 def list_ids_by_creation(connection: Connection, collection: str) -> list[str]:
@@ -140,6 +221,56 @@ def list_ids_in_state(
     """Return the next ids of the records of a collection that are in a state, in its order."""
     query = select(_record.id).where(_record.collection == collection, _record.state == state)
     return list(connection.execute(page_after(query, _record.order_key, _record.id, after).limit(limit)).scalars())
+
+
+@dataclass(frozen=True)
+class MemberFilter:
+    """Records of a group, or with or without a name in another language than the default one."""
+
+    group_id: str | None = None
+    group_types: Sequence[str] = ()
+    language: str | None = None
+    has_language: bool = True
+
+
+def list_members(
+    connection: Connection, collection: str, member_filter: MemberFilter, after: tuple[str, str] | None, limit: int
+) -> list[str]:
+    """Return the next ids of the published records of a collection that match a filter, by name."""
+    query = select(_record.id).where(_record.collection == collection, IS_PUBLISHED)
+    if member_filter.group_id is not None:
+        is_member = _relation.target == member_filter.group_id, _relation.relation.in_(member_filter.group_types)
+        query = query.where(_record.id.in_(select(_relation.source).where(*is_member)))
+    if member_filter.language is not None:
+        is_named = exists().where(_label.record == _record.id, _label.language == member_filter.language)
+        query = query.where(is_named if member_filter.has_language else ~is_named)
+    return list(connection.execute(page_after(query, _record.name_key, _record.id, after).limit(limit)).scalars())
+
+
+def find_groups(
+    connection: Connection, collection: str, type_names: Sequence[str], group_collection: str
+) -> list[RecordGroup]:
+    """Return the groups that records of a collection belong to, the largest first.
+
+    One that no record describes has no name, and counts as one of `group_collection`.
+    """
+    members = select(_relation.target, func.count(_relation.source.distinct()).label("total"))
+    members = members.join(record_table, _record.id == _relation.source)
+    members = members.where(_record.collection == collection, IS_PUBLISHED, _relation.relation.in_(type_names))
+    counted = members.group_by(_relation.target).subquery().c
+    group = _other_record.c
+    name, group_kind = func.coalesce(group.name, ""), func.coalesce(group.collection, group_collection)
+    query = select(counted.target, name, group_kind, counted.total)
+    query = query.outerjoin(_other_record, group.id == counted.target).order_by(counted.total.desc(), counted.target)
+    query = query.where(group.id.is_(None) | (group.state == RecordState.PUBLISHED))
+    return [RecordGroup._make(row) for row in connection.execute(query)]
+
+
+def find_class_ids(connection: Connection, record_ids: Sequence[str]) -> dict[str, str]:
+    """Return the classes of published records (at most BATCH_SIZE ids), by record."""
+    is_current = (_change.record == _record.id) & (_change.version == _record.version)
+    query = select(_record.id, _change.class_id).join(change_table, is_current)
+    return dict(connection.execute(query.where(_record.id.in_(record_ids), IS_PUBLISHED)).tuples().all())
 
 
 def _sample(connection: Connection, collection: str, condition: ColumnElement[bool], limit: int) -> IdSample:
@@ -184,5 +315,6 @@ def _count_children(connection: Connection, record_ids: Sequence[str], type_name
     for batch in batched(record_ids):
         query = select(_relation.target, func.count()).join(record_table, _record.id == _relation.source)
         query = query.where(_relation.target.in_(batch), _relation.relation.in_(type_names), IS_PUBLISHED)
-        counts |= dict(connection.execute(query.group_by(_relation.target)).all())
+        with depend_on(record_tags(batch)):
+            counts |= dict(connection.execute(query.group_by(_relation.target)).all())
     return counts

@@ -21,7 +21,7 @@ class Position(NamedTuple):
     epoch: str
     # Seq of the last change.
     revision: int
-    # Number of changes to accounts and tokens.
+    # Number of changes to accounts, tokens, releases and comments, which are not in the log.
     accounts: int
     # Number of write transactions of any kind.
     writes: int
@@ -37,6 +37,15 @@ class Position(NamedTuple):
         if self.epoch == other.epoch:
             return self.writes > other.writes and self.includes(other)
         return not self.is_same_database(other) or _epoch_number(self.epoch) > _epoch_number(other.epoch)
+
+    def has_news_since(self, other: "Position") -> bool:
+        """Return whether something that is published may have changed since another position."""
+        return (
+            self.revision > other.revision
+            or self.epoch != other.epoch
+            or self.accounts > other.accounts
+            or self.vocabularies > other.vocabularies
+        )
 
     def is_same_database(self, other: "Position") -> bool:
         """Return whether both are positions of one database, in any epoch."""

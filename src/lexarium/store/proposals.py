@@ -58,6 +58,13 @@ def list_page(
     return [_to_proposal(row) for row in connection.execute(query.order_by(*order))]
 
 
+def list_decided(connection: Connection, author: str, since: int, limit: int) -> Sequence[Proposal]:
+    """Return the proposals of an author that others have decided after a time, the latest first."""
+    query = select(proposal_table).where(_proposal.author == author, _proposal.decided > since)
+    query = query.where(_proposal.decider != author).order_by(_proposal.decided.desc(), _proposal.id.desc())
+    return [_to_proposal(row) for row in connection.execute(query.limit(limit))]
+
+
 def count_in_state(
     connection: Connection, state: ProposalState, limit: int | None = None, collections: Sequence[str] | None = None
 ) -> int:
@@ -83,7 +90,7 @@ def list_open_authors(connection: Connection, limit: int) -> Sequence[str]:
 
 def save_decision(transaction: Transaction, proposal: Proposal) -> None:
     """Save the state and decision of a proposal, and its record."""
-    values = {name: getattr(proposal, name) for name in ("state", "decider", "decided", "reason", "record")}
+    values = {name: getattr(proposal, name) for name in ("state", "decider", "decided", "reason", "record", "amended")}
     transaction.execute(update(proposal_table).where(_proposal.id == proposal.id).values(values))
 
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, literal, select, tuple_
 
+from lexarium.domain.cache_tags import record_tags
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import VOCABULARY, Collection
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import name_key
+from lexarium.store.dependencies import depend_on
 from lexarium.store.schema import record_table, relation_table
 
 T = TypeVar("T")
@@ -63,6 +65,20 @@ def find_ids_in_state(connection: Connection, collection: str, state: RecordStat
     return set(connection.execute(query).scalars())
 
 
+def list_published_ids(connection: Connection, collections: Sequence[str], after: str, limit: int) -> list[str]:
+    """Return the ids of published records of collections that follow an id, in order."""
+    query = select(_record.id).where(_record.id > after, _record.state == RecordState.PUBLISHED)
+    query = query.where(_record.collection.in_(collections)).order_by(_record.id).limit(limit)
+    return list(connection.execute(query).scalars())
+
+
+def find_published_id(connection: Connection, collections: Sequence[str], after: str, position: int) -> str | None:
+    """Return the id at a position among those that follow an id, counted from 0; None if there are fewer."""
+    query = select(_record.id).where(_record.id > after, _record.state == RecordState.PUBLISHED)
+    query = query.where(_record.collection.in_(collections)).order_by(_record.id).offset(position).limit(1)
+    return connection.execute(query).scalar_one_or_none()
+
+
 def find_names(
     connection: Connection, record_ids: Sequence[str], state: RecordState = RecordState.PUBLISHED
 ) -> dict[str, str]:
@@ -90,6 +106,33 @@ def find_by_name(connection: Connection, collection: Collection, name: str) -> R
     )
     row = connection.execute(query).one_or_none()
     return None if row is None else to_record_row(row)
+
+
+class NamedRow(NamedTuple):
+    """The name of a record, and the key that it is compared by."""
+
+    id: str
+    collection: str
+    name: str
+    name_key: str
+
+
+def find_by_name_keys(
+    connection: Connection, collections: Sequence[str], name_keys: Sequence[str], limit: int
+) -> list[NamedRow]:
+    """Return published records of collections with one of these name keys, by id."""
+    columns = (_record.id, _record.collection, _record.name, _record.name_key)
+    is_wanted = (_record.collection.in_(collections), _record.name_key.in_(name_keys), IS_PUBLISHED)
+    query = select(*columns).where(*is_wanted).order_by(_record.id).limit(limit)
+    return [NamedRow._make(row) for row in connection.execute(query)]
+
+
+def iter_names(connection: Connection, collection: str) -> Iterator[Sequence[tuple[str, str]]]:
+    """Yield batches of the ids and names of the published records of a collection."""
+    query = select(_record.id, _record.name).where(_record.collection == collection, IS_PUBLISHED)
+    with connection.execute(query, execution_options=STREAM_OPTIONS) as result:
+        for rows in result.partitions():
+            yield [(record_id, name) for record_id, name in rows]
 
 
 def find_ids_by_name_key(connection: Connection, collection: str, name_keys: Sequence[str]) -> dict[str, str]:
@@ -167,7 +210,9 @@ def _iter_by_ids(
     connection: Connection, record_ids: Sequence[str], columns: Sequence[Any], *conditions: ColumnElement[bool]
 ) -> Iterator[Any]:
     for batch in batched(record_ids):
-        yield from connection.execute(select(*columns).where(_record.id.in_(batch), *conditions))
+        with depend_on(record_tags(batch)):
+            rows = connection.execute(select(*columns).where(_record.id.in_(batch), *conditions)).all()
+        yield from rows
 
 
 def _stream_batches(connection: Connection, query: Select[Any]) -> Iterator[Sequence[bytes]]:

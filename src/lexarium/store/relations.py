@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, union_all
 
+from lexarium.domain.cache_tags import record_tags
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id, split_id
 from lexarium.domain.record import RecordState, RelatedRecord, Relation, sort_related
 from lexarium.domain.schema.collections import DERIVED_PATHS, EXACT_MATCH, RELATION_TYPES
 from lexarium.domain.schema.relation_types import Side
 from lexarium.domain.vocabulary import VOCABULARIES, find_defining_id
+from lexarium.store.dependencies import add_cache_tags, depend_on
 from lexarium.store.engine.position_queries import SELECT_POSITION
 from lexarium.store.position import Position
 from lexarium.store.records import (
@@ -26,6 +28,7 @@ from lexarium.store.records import (
     find_names,
 )
 from lexarium.store.schema import catalogue_table, record_table, relation_table
+from lexarium.store.vocabularies import find_by_alternative_ids
 
 # Sort key and id of a record in its collection.
 SortKey = tuple[str, str]
@@ -126,13 +129,20 @@ def find_related(
     means the record of the vocabulary that defines its prefix. Only `readable` vocabularies are looked into for that;
     without them, those that everyone may read.
     """
-    rows = connection.execute(_RELATED_BY_IDS, {"identifiers": list(record_ids)}).all()
+    rows = _load_related(connection, list(record_ids))
     if len(VOCABULARIES) == 1:
         return _group_related(rows)
     if readable is None:
         readable = [slug for slug, item in VOCABULARIES.items() if not item.is_private and not item.is_removed]
     resolved = _resolve_targets(connection, [tuple(row) for row in rows], readable)
     return _group_related([*resolved, *_iter_foreign_referrers(connection, record_ids, readable)])
+
+
+def _load_related(connection: Connection, record_ids: Items[str]) -> Sequence[Any]:
+    with depend_on(record_tags(record_ids)):
+        rows = connection.execute(_RELATED_BY_IDS, {"identifiers": record_ids}).all()
+    add_cache_tags(record_tags(row[2] for row in rows))
+    return rows
 
 
 def _resolve_targets(
@@ -171,8 +181,7 @@ def _iter_foreign_referrers(
     }
     if not aliases:
         return
-    rows = connection.execute(_RELATED_BY_IDS, {"identifiers": list(aliases)}).all()
-    rows = [row for row in rows if row[0] == "target"]
+    rows = [row for row in _load_related(connection, list(aliases)) if row[0] == "target"]
     existing = find_existing_ids(connection, list({row[1] for row in rows})) if rows else set()
     for side, near, *rest in rows:
         if near not in existing:
@@ -184,10 +193,13 @@ def find_relation_labels(connection: Connection, vocabulary: str, type_names: It
 
     What neither has is labelled by another vocabulary, or a bundled table, or is the name itself.
     """
-    undeclared = [name for name in type_names if name not in RELATION_TYPES]
-    record_ids = [qualify_id(vocabulary, name) for name in undeclared] if vocabulary != MAIN_VOCABULARY else []
-    names = find_names(connection, record_ids) if record_ids else {}
-    return {name: names.get(qualify_id(vocabulary, name)) or RELATION_TYPES[name].label for name in type_names}
+    undeclared = [name for name in type_names if name not in RELATION_TYPES] if vocabulary != MAIN_VOCABULARY else []
+    record_ids = {name: [qualify_id(vocabulary, name)] for name in undeclared}
+    for name, found in (find_by_alternative_ids(connection, undeclared) if undeclared else {}).items():
+        record_ids[name] += [record_id for record_id in found if split_id(record_id)[0] == vocabulary]
+    names = find_names(connection, [item for group in record_ids.values() for item in group]) if undeclared else {}
+    labels = {name: next(filter(None, map(names.get, group)), None) for name, group in record_ids.items()}
+    return {name: labels.get(name) or RELATION_TYPES[name].label for name in type_names}
 
 
 class RecordWithRelated(NamedTuple):

@@ -1,17 +1,32 @@
 """Queries for the change log: any record and any list at any revision."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Exists, Select, bindparam, func, literal, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Exists,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal,
+    literal_column,
+    select,
+    tuple_,
+)
 
-from lexarium.domain.cache_tags import CacheTag
-from lexarium.domain.change import Action, Change
+from lexarium.domain.cache_tags import CacheTag, record_tag, record_tags
+from lexarium.domain.change import Action, Change, ChangeFilter
+from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.record import ListQuery, RecordState, parse_labels, parse_record
 from lexarium.store import records
 from lexarium.store.counts import RecordCounts
+from lexarium.store.dependencies import depend_on
 from lexarium.store.engine.position_queries import SELECT_POSITION, read_position
 from lexarium.store.position import Position
 from lexarium.store.records import IS_PUBLISHED, batched, count_rows, page_after
@@ -43,12 +58,14 @@ class PageKey(NamedTuple):
 def find_at(connection: Connection, record_id: str, revision: int) -> Change | None:
     """Return the last change of a record up to a revision, or None."""
     query = select(change_table).where(_change.record == record_id, _change.seq <= revision)
-    return _find_one(connection, query.order_by(_change.version.desc()).limit(1))
+    with depend_on([record_tag(record_id)]):
+        return _find_one(connection, query.order_by(_change.version.desc()).limit(1))
 
 
 def find_current_with_position(connection: Connection, record_id: str) -> tuple[Position, Change | None]:
     """Return the position, and the last change of a record or None, with one statement."""
-    row = connection.execute(_SELECT_CURRENT, {"identifier": record_id}).one()
+    with depend_on([record_tag(record_id)]):
+        row = connection.execute(_SELECT_CURRENT, {"identifier": record_id}).one()
     position, change_row = Position._make(row[:_POSITION_LENGTH]), row[_POSITION_LENGTH:]
     return position, None if change_row[0] is None else to_change(change_row)
 
@@ -80,7 +97,8 @@ def find_changed_ids(connection: Connection, seq: int, limit: int) -> tuple[int,
 def find_version(connection: Connection, record_id: str, version: int) -> Change | None:
     """Return the change that made a version of a record, or None."""
     query = select(change_table).where(_change.record == record_id, _change.version == version)
-    return _find_one(connection, query)
+    with depend_on([record_tag(record_id)]):
+        return _find_one(connection, query)
 
 
 def find_versions(connection: Connection, keys: Sequence[tuple[str, int]]) -> dict[str, Change]:
@@ -126,14 +144,16 @@ def _select_class_members(class_id: str) -> Select[Any]:
 def list_history(connection: Connection, record_id: str, revision: int) -> list[Change]:
     """Return all changes of a record up to a revision, the newest first."""
     query = select(change_table).where(_change.record == record_id, _change.seq <= revision)
-    return _list(connection, query.order_by(_change.version.desc()))
+    with depend_on([record_tag(record_id)]):
+        return _list(connection, query.order_by(_change.version.desc()))
 
 
 def list_versions(connection: Connection, record_id: str, newest_version: int, limit: int) -> list[Change]:
     """Return up to `limit` versions of a record from one down, the newest first."""
     is_listed = (_change.version <= newest_version) & (_change.version > newest_version - limit)
     query = select(change_table).where(_change.record == record_id, is_listed)
-    return _list(connection, query.order_by(_change.version.desc()))
+    with depend_on([record_tag(record_id)]):
+        return _list(connection, query.order_by(_change.version.desc()))
 
 
 def list_by_write(connection: Connection, write_id: int) -> list[Change]:
@@ -141,21 +161,83 @@ def list_by_write(connection: Connection, write_id: int) -> list[Change]:
     return _list(connection, select(change_table).where(_change.batch == write_id).order_by(_change.seq))
 
 
-def list_since(connection: Connection, seq: int, limit: int, collections: Sequence[str] | None = None) -> list[Change]:
-    """Return the next changes after a seq, in order; optionally only those of some collections."""
+def list_since(connection: Connection, seq: int, limit: int, shown: ChangeFilter | None = None) -> list[Change]:
+    """Return the next changes after a seq, in order: all, or those of a filter."""
     query = select(change_table).where(_change.seq > seq).order_by(_change.seq).limit(limit)
-    if collections is not None:
-        query = query.where(_change.collection.in_(collections))
+    if shown is not None:
+        query = query.where(_is_shown(shown))
     return _list(connection, query)
 
 
-def list_latest(
-    connection: Connection, last_seq: int, limit: int, after_seq: int, collections: Sequence[str]
-) -> list[Change]:
-    """Return the last changes of some collections between two sequence numbers, the newest first."""
+def list_latest(connection: Connection, last_seq: int, limit: int, after_seq: int, shown: ChangeFilter) -> list[Change]:
+    """Return the last changes of a filter between two sequence numbers, the newest first."""
     is_between = (_change.seq > after_seq) & (_change.seq <= last_seq)
-    query = select(change_table).where(is_between, _change.collection.in_(collections))
+    query = select(change_table).where(is_between, _is_shown(shown))
     return _list(connection, query.order_by(_change.seq.desc()).limit(limit))
+
+
+def list_changed(
+    connection: Connection, collections: Sequence[str], after: int, until: int, limit: int
+) -> list[Change]:
+    """Return the records of collections that changed after one revision and up to another, each by its last change.
+
+    They are in the order of these changes, so the next ones are those after the last one's sequence number.
+    """
+    query = _select_changed(collections, after, until).order_by(_change.seq)
+    return _list(connection, query.limit(limit))
+
+
+def count_changed(
+    connection: Connection, collections: Sequence[str], since: int, until: int, limit: int
+) -> Counter[tuple[bool, bool]] | None:
+    """Return the numbers of the same by whether they were published at each revision, or None beyond a limit."""
+    before = change_table.alias("before").c
+    state_before = select(before.state).where(before.record == _change.record, before.seq <= since)
+    state_before = state_before.order_by(before.version.desc()).limit(1)
+    query = _select_changed(collections, since, until).limit(limit + 1)
+    states = query.with_only_columns(state_before.scalar_subquery(), _change.state)
+    rows = connection.execute(states).all()
+    if len(rows) > limit:
+        return None
+    published = RecordState.PUBLISHED
+    return Counter((old == published, new == published) for old, new in rows)
+
+
+def _select_changed(collections: Sequence[str], after: int, until: int) -> Select[Any]:
+    is_between = (_change.seq > after) & (_change.seq <= until)
+    # Without the index of the collection, which has more records than have changed.
+    is_in_collection = (_change.collection + literal("")).in_(collections)
+    return select(change_table).where(is_between, is_in_collection, ~_is_superseded(until))
+
+
+# A literal as in the partial index: the planner does not match a parameter against it.
+_BY_SYSTEM: sa.ColumnClause[str] = literal_column(f"'{SYSTEM_USER_ID}'")
+
+
+def list_last_of_writes(connection: Connection, last_seq: int, limit: int, shown: ChangeFilter) -> list[Change]:
+    """Return the last change of each of the latest writes up to a sequence number, the newest first."""
+    latest = select(_change.seq).where(_change.seq <= last_seq, _is_shown(shown)).order_by(_change.seq.desc()).limit(1)
+    first = select(_change.seq, _change.batch, literal(1).label("place")).where(_change.seq == latest.scalar_subquery())
+    write = first.cte("write", recursive=True)
+    earlier = change_table.alias("earlier")
+    previous = select(earlier.c.seq).where(earlier.c.seq < write.c.batch, _is_shown(shown, earlier.c))
+    previous_seq = previous.order_by(earlier.c.seq.desc()).limit(1).correlate(write).scalar_subquery()
+    step = select(_change.seq, _change.batch, write.c.place + 1)
+    step = step.join_from(write, change_table, _change.seq == previous_seq).where(write.c.place < limit)
+    write = write.union_all(step)
+    query = select(change_table).join(write, write.c.seq == _change.seq)
+    return _list(connection, query.order_by(_change.seq.desc()))
+
+
+def _is_shown(shown: ChangeFilter, change: Any = _change) -> ColumnElement[bool]:
+    is_in_collection = change.collection.in_(shown.collections)
+    is_in_scope = is_in_collection | change.record.in_(shown.head_ids) if shown.head_ids else is_in_collection
+    conditions = []
+    if shown.actor is not None:
+        conditions += [change.actor == shown.actor, change.actor != _BY_SYSTEM]
+    if shown.record_id is not None:
+        conditions.append(change.record == shown.record_id)
+    return and_(is_in_scope, *conditions)
 
 
 def find_invalidated_tags(connection: Connection, seq: int, limit: int) -> set[CacheTag] | None:
@@ -163,11 +245,21 @@ def find_invalidated_tags(connection: Connection, seq: int, limit: int) -> set[C
     rows = connection.execute(_SELECT_DOCUMENTS, {"seq": seq, "most": limit + 1}).all()
     if len(rows) > limit:
         return None
-    return {tag for row in rows for tag in parse_record(row.collection, row.document).cache_tags}
+    tags: set[CacheTag] = set()
+    for collection, document, previous_document in rows:
+        record = parse_record(collection, document)
+        tags |= record.cache_tags
+        if previous_document is not None:
+            previous = parse_record(collection, previous_document)
+            tags.update(record_tags(relation.target for relation in previous.relations - record.relations))
+    return tags
 
 
+_previous_table = change_table.alias("previous")
+_is_previous = (_previous_table.c.record == _change.record) & (_previous_table.c.version == _change.version - 1)
 _SELECT_DOCUMENTS = (
-    select(_change.collection, _change.document)
+    select(_change.collection, _change.document, _previous_table.c.document)
+    .join(_previous_table, _is_previous, isouter=True)
     .where(_change.seq > bindparam("seq"))
     .limit(bindparam("most", type_=sa.Integer))
 )

@@ -116,6 +116,7 @@ change_table = Table(
     Index("change_by_class", "collection", "class_id", "name_key", "record"),
     Index("change_in_batch", "batch"),
 )
+_add_partial_index("change_of_person", change_table.c.actor, change_table.c.seq, where="actor <> 'usr_0000000000'")
 _add_partial_index(
     "change_flagged", change_table.c.collection, change_table.c.name_key, change_table.c.record, where="flagged"
 )
@@ -128,6 +129,7 @@ account_table = Table(
     Column("role", CodePointText, nullable=False),
     Column("password", Text, comment="argon2 hash"),
     Column("created", BigInteger, nullable=False),
+    Column("notified", BigInteger, nullable=False, server_default="0", comment="until when it has seen notifications"),
     Index("account_by_role", "role"),
 )
 
@@ -164,12 +166,31 @@ proposal_table = Table(
     Column("decider", CodePointText),
     Column("decided", BigInteger),
     Column("reason", Text, nullable=False),
+    Column("summary", Text, nullable=False, server_default="", comment="what the author says about it"),
+    Column("amended", Boolean, nullable=False, server_default=sa.false(), comment="accepted with other values"),
     Index("proposal_by_state", "state", "made", "id"),
     Index("proposal_by_state_of_author", "state", "author", "made", "id"),
     Index("proposal_of_author", "author", "made", "id"),
+    Index("proposal_by_decision", "author", "decided", "id"),
 )
 _add_partial_index(
     "proposal_waits", proposal_table.c.record, proposal_table.c.made, proposal_table.c.id, where="state = 'open'"
+)
+
+# Only rows are added: the state of a thread follows from the last one that closes or reopens it.
+comment_table = Table(
+    "comment",
+    metadata,
+    Column("id", CodePointText, primary_key=True),
+    Column("record", CodePointText, nullable=False),
+    Column("thread", CodePointText, nullable=False, comment="its first comment, which may be this one"),
+    Column("author", CodePointText, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("action", CodePointText, nullable=False),
+    Column("text", Text, nullable=False),
+    Index("comment_of_record", "record", "at", "id"),
+    Index("comment_in_thread", "thread", "at", "id"),
+    Index("comment_of_author", "author", "at"),
 )
 
 release_table = Table(
@@ -180,6 +201,27 @@ release_table = Table(
     Column("note", Text, nullable=False),
     Column("author", CodePointText, nullable=False),
     Column("made", BigInteger, nullable=False),
+)
+
+# Files of releases, each rendered once. No foreign keys: a vocabulary is purged table by table.
+release_file_table = Table(
+    "release_file",
+    metadata,
+    Column("release", CodePointText, primary_key=True),
+    Column("format", CodePointText, primary_key=True),
+    Column("media_type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", Text, nullable=False, comment="of the file, in hexadecimal"),
+    Column("made", BigInteger, nullable=False),
+)
+
+release_chunk_table = Table(
+    "release_chunk",
+    metadata,
+    Column("release", CodePointText, primary_key=True),
+    Column("format", CodePointText, primary_key=True),
+    Column("number", Integer, primary_key=True, comment="from 0 on"),
+    Column("content", LargeBinary, nullable=False, comment="part of the file, compressed by zlib"),
 )
 
 idempotency_table = Table(
@@ -237,6 +279,13 @@ import_statement_table = Table(
     Column("source", CodePointText, primary_key=True),
     Column("statements", LargeBinary, nullable=False, comment="as JSON"),
     sqlite_with_rowid=False,
+)
+
+# Writes that are imports though a person made them. Those of the system need no row.
+import_write_table = Table(
+    "import_write",
+    metadata,
+    Column("batch", BigInt, primary_key=True, autoincrement=False, comment="that of its changes"),
 )
 
 import_base_table = Table(

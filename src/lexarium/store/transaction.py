@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, CursorResult, Executable
 
 from lexarium.domain.cache_tags import CacheTag
+from lexarium.domain.identity.minting import MintingRule
 from lexarium.domain.record import Record
 from lexarium.store.position import Position, RevisionChange
 
@@ -14,6 +15,9 @@ MAX_TRACKED_CHANGES = 500
 # Rows per statement. The server's timeout applies to each statement.
 _BATCH_SIZE = 200
 
+# Highest number of the ids of a vocabulary by a rule, and the committed position at which it was found.
+LastNumbers = dict[tuple[str, MintingRule], tuple[Position, int | None]]
+
 
 class Transaction:
     """Write transaction, which holds the lock of the catalogue until it ends.
@@ -21,9 +25,10 @@ class Transaction:
     It may contain several writes, each of which can be rolled back by itself.
     """
 
-    def __init__(self, connection: Connection, position: Position) -> None:
+    def __init__(self, connection: Connection, position: Position, last_numbers: LastNumbers) -> None:
         self._connection = connection
-        self._start_position = self._write_position = self._position = position
+        self.start_position = self._write_position = self._position = position
+        self.last_numbers = last_numbers
         self._invalidated_tags: set[CacheTag] = set()
         self._deferred: list[tuple[Executable, dict[str, Any]]] = []
         # Index of the first deferred row of the current write.
@@ -74,11 +79,16 @@ class Transaction:
         """Position that the transaction would have if it ended now."""
         return self._position
 
-    def add_logged(self, records: Sequence[Record]) -> None:
-        """Take note of records that were logged."""
-        self._position = self._position._replace(revision=self.revision + len(records))
-        if self.revision - self._start_position.revision <= MAX_TRACKED_CHANGES:
+    def add_logged(self, count: int, records: Iterable[Record]) -> None:
+        """Take note of a number of records that were logged. They are not iterated over if there are many."""
+        self._position = self._position._replace(revision=self.revision + count)
+        if self.revision - self.start_position.revision <= MAX_TRACKED_CHANGES:
             self._invalidated_tags.update(*(record.cache_tags for record in records))
+
+    def add_invalidated(self, cache_tags: Iterable[CacheTag]) -> None:
+        """Take note of cache tags that changes invalidate, besides those of the records as they are after them."""
+        if self.revision - self.start_position.revision <= MAX_TRACKED_CHANGES:
+            self._invalidated_tags.update(cache_tags)
 
     def add_bulk_loaded(self, count: int) -> None:
         """Take note of a number of records that were bulk loaded. Their tags are not tracked."""
@@ -86,7 +96,7 @@ class Transaction:
         self._has_bulk_load = True
 
     def bump_accounts_revision(self) -> None:
-        """Count a change to an account or token."""
+        """Count a change to an account, a token, a release or a comment."""
         self._position = self._position._replace(accounts=self._position.accounts + 1)
 
     def bump_vocabularies_revision(self) -> None:
@@ -120,13 +130,13 @@ class Transaction:
     def finish(self) -> RevisionChange:
         """Write deferred rows; return the step from the first position to the last."""
         self._write_deferred(len(self._deferred))
-        if self._is_dirty or self._is_write_dirty or self._position != self._start_position:
-            self._position = self._position._replace(writes=self._start_position.writes + 1)
-        has_other_vocabularies = self._position.vocabularies != self._start_position.vocabularies
-        is_tracked = self.revision - self._start_position.revision <= MAX_TRACKED_CHANGES and not (
+        if self._is_dirty or self._is_write_dirty or self._position != self.start_position:
+            self._position = self._position._replace(writes=self.start_position.writes + 1)
+        has_other_vocabularies = self._position.vocabularies != self.start_position.vocabularies
+        is_tracked = self.revision - self.start_position.revision <= MAX_TRACKED_CHANGES and not (
             self._has_bulk_load or has_other_vocabularies
         )
-        return RevisionChange(self._start_position, self._position, self._invalidated_tags if is_tracked else None)
+        return RevisionChange(self.start_position, self._position, self._invalidated_tags if is_tracked else None)
 
     def _write_deferred(self, count: int) -> None:
         by_statement: dict[Executable, list[dict[str, Any]]] = {}

@@ -1,13 +1,16 @@
 """Read the vocabularies of a database, and names, alternative ids and roles that depend on them."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from lexarium.domain.cache_tags import alternative_id_tag, record_tags
 from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record, parse_record
 from lexarium.domain.schema.collections import VOCABULARY
 from lexarium.domain.vocabulary import Vocabulary, parse_head_record
+from lexarium.store.dependencies import add_cache_tags, depend_on
 from lexarium.store.records import IS_PUBLISHED, batched
 from lexarium.store.revisions import IS_CURRENT_CHANGE
 from lexarium.store.schema import alternative_id_table, change_table, label_table, record_table
@@ -44,19 +47,26 @@ def find_creation_seqs(connection: Connection) -> dict[str, int]:
 def find_by_alternative_ids(connection: Connection, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the ids of the records that have each of these IRIs or alternative ids, by that."""
     found: dict[str, list[str]] = {}
-    for batch in batched(names):
-        query = select(_alternative.name, _alternative.record).where(_alternative.name.in_(batch))
-        for name, record_id in connection.execute(query.order_by(_alternative.record)):
-            found.setdefault(name, []).append(record_id)
+    with depend_on(map(alternative_id_tag, names)):
+        for batch in batched(names):
+            query = select(_alternative.name, _alternative.record).where(_alternative.name.in_(batch))
+            for name, record_id in connection.execute(query.order_by(_alternative.record)):
+                found.setdefault(name, []).append(record_id)
+    add_cache_tags(record_tags(chain.from_iterable(found.values())))
     return found
 
 
-def find_translated_names(connection: Connection, record_ids: Sequence[str], language: str) -> dict[str, str]:
-    """Return the names of records in a language, of those that have one that is not shown by default."""
-    names: dict[str, str] = {}
-    for batch in batched(record_ids):
-        query = select(_label.record, _label.name).where(_label.record.in_(batch), _label.language == language)
-        names |= dict(connection.execute(query).all())
+def find_translated_names(
+    connection: Connection, record_ids: Sequence[str], languages: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """Return the names of records in languages, by record and language, without those that are shown by default."""
+    names: dict[str, dict[str, str]] = {}
+    with depend_on(record_tags(record_ids)):
+        for batch in batched(record_ids):
+            query = select(_label.record, _label.language, _label.name)
+            query = query.where(_label.record.in_(batch), _label.language.in_(languages))
+            for record_id, language, name in connection.execute(query):
+                names.setdefault(record_id, {})[language] = name
     return names
 
 
@@ -79,7 +89,7 @@ def update_derived_rows(transaction: Transaction, before: Iterable[Record], afte
 
 
 def replace_derived_rows(transaction: Transaction, records: Sequence[Record]) -> None:
-    """Write the alternative ids and translated names of records anew."""
+    """Replace the rows of alternative ids and translated names of records."""
     for batch in batched([record.id for record in records]):
         for table, column in ((alternative_id_table, _alternative.record), (label_table, _label.record)):
             transaction.execute(delete(table).where(column.in_(batch)))

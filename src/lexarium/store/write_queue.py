@@ -52,7 +52,7 @@ class WriteQueue:
         try:
             self._queue.put_nowait((task, future))
         except queue.Full:
-            raise DatabaseUnavailable("Too many writes are waiting.") from None
+            raise DatabaseUnavailable("Write queue is full; try again in a few seconds.") from None
         return future
 
     @property

@@ -15,5 +15,5 @@ async def get_annotator(annotator_cache: AnnotatorCache) -> Annotator:
         async with asyncio.timeout(_WAIT_SECONDS):
             return await asyncio.wrap_future(annotator_cache.get_current())
     except TimeoutError:
-        detail = "The names of the catalogue are still being read, as after every start. Try again."
+        detail = "Term names are still loading after a restart; try again in a few seconds."
         raise HTTPProblem(503, detail, {"Retry-After": str(_WAIT_SECONDS)}) from None

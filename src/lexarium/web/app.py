@@ -14,7 +14,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError, StoreError
-from lexarium.domain.vocabulary import get_default_vocabulary
+from lexarium.domain.identifiers import MAIN_VOCABULARY
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.maintenance.watchdog import Watchdog
 from lexarium.services.records.class_colors import ClassCache
@@ -35,6 +36,7 @@ from lexarium.web.http.streaming import EventStreams
 from lexarium.web.metrics import MetricsEndpoint
 from lexarium.web.middleware.access_gate import AccessGate, AccessGateMiddleware
 from lexarium.web.middleware.admission import AdmissionMiddleware, ConcurrencyLimit
+from lexarium.web.middleware.caching import CachingMiddleware
 from lexarium.web.middleware.fast_path import FastPath
 from lexarium.web.middleware.lazy_app import LazyApp
 from lexarium.web.middleware.proxies import ProxyHeadersMiddleware
@@ -63,7 +65,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         with suppress(StoreError):  # Without a database, connecting is tried again with each request.
             await run_in_threadpool(database.get_position)  # connects before the first request
         delivery_worker = DeliveryWorker(
-            database, get_default_vocabulary().base, allow_private=settings.allows_private_webhooks
+            database, VOCABULARIES[MAIN_VOCABULARY].base, allow_private=settings.allows_private_webhooks
         )
         await run_in_threadpool(watchdog.start)
         delivery_worker.start()
@@ -106,7 +108,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     limiters = (request_limit, heavy_limit, limits.body_memory)
     metrics = MetricsEndpoint(database, indexer, response_cache, event_streams, request_stats, *limiters, metrics_dir)
     watchdog = Watchdog(database, settings.integrity_minutes * 60, metrics_dir)
-    annotator_cache = AnnotatorCache(database)
+    annotator_cache = AnnotatorCache(database, settings.index)
     uploads = UploadManager(database)
     site = Site(
         database=database,
@@ -130,7 +132,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
             *reconcile.routes(Reconciler(database, record_search), authenticator, limits),
             metrics.route(),
             *health.build_routes(database, indexer),
-            record_endpoint.first_route(),
+            *record_endpoint.first_routes(),
             *routes.build_routes(site),
             *record_endpoint.routes(),
         ],
@@ -139,11 +141,16 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     )
     app.router.redirect_slashes = False
     gated_app = AccessGateMiddleware(app, gate, site) if gate.is_private else app
-    following_app = VocabulariesMiddleware(gated_app, database)
-    logged_app = RequestLogMiddleware(AdmissionMiddleware(following_app, *limiters), request_stats)
+    # Of a private catalogue no response is for everyone.
+    cached_app = gated_app if gate.is_private else CachingMiddleware(gated_app, response_cache, database)
+    following_app = VocabulariesMiddleware(cached_app, database)
+    logged_app = RequestLogMiddleware(
+        AdmissionMiddleware(following_app, request_limit, heavy_limit, limits), request_stats
+    )
     proxied_app = ProxyHeadersMiddleware(logged_app, settings.proxy_networks)
     # Cached responses are sent without authentication: not from a private catalogue.
-    return FastPath(proxied_app, None if gate.is_private else response_cache, request_stats, request_limit)
+    shared_cache = None if gate.is_private else response_cache
+    return FastPath(proxied_app, shared_cache, request_stats, request_limit, proxied_app.find_scheme)
 
 
 async def _repeat(function: Callable[[], object], seconds: float) -> None:

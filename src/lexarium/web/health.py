@@ -23,10 +23,11 @@ def build_routes(database: Database, indexer: Indexer) -> list[Route]:
             await run_in_threadpool(_require_ready, database, indexer)
         except DatabaseDamaged:
             raise HTTPProblem(503, DAMAGED_MESSAGE, {"Retry-After": "1"}, reads=False, writes=False) from None
-        return JSONResponse({"status": "ok"})
+        skipped = indexer.count_skipped()
+        return JSONResponse({"status": "ok", "unindexed_records": skipped} if skipped else {"status": "ok"})
 
-    unknown_collection = f"There is no such collection under {VALPHA_PATH}; there are {', '.join(RESOURCES)}."
-    unknown_version = f"There is no such version of the interface; there is {', '.join(API_VERSIONS)}."
+    unknown_collection = f"Unknown collection under {VALPHA_PATH}; available: {', '.join(RESOURCES)}."
+    unknown_version = f"Unknown API version; available: {', '.join(API_VERSIONS)}."
     return [
         Route("/healthz", _get_health),
         Route("/readyz", get_readiness),
@@ -58,9 +59,9 @@ async def _list_collections(request: Request) -> Response:
 def _require_ready(database: Database, indexer: Indexer) -> None:
     with database.read() as snapshot:
         if database.backend.is_upgrading(snapshot):
-            raise IndexNotReady("The catalogue's database is being upgraded.")
+            raise IndexNotReady("Database is being upgraded.")
         if not is_schema_current(snapshot):
-            raise IndexNotReady("The catalogue's database is not of this version: a newer Lexarium has upgraded it.")
+            raise IndexNotReady("Database schema does not match this version of Lexarium.")
         position = get_position(snapshot)
     if not database.has_disk_space():
         raise HTTPProblem(503, DISK_FULL_MESSAGE, {"Retry-After": "1"}, reads=True, writes=False)
@@ -69,4 +70,4 @@ def _require_ready(database: Database, indexer: Indexer) -> None:
         raise IndexNotReady(indexer.error)
     index_lag = indexer.lag(position)
     if index_lag is None or index_lag > MAX_WAIT_LAG:
-        raise IndexNotReady("The search index is far behind, and catching up.")
+        raise IndexNotReady("Search index is catching up.")

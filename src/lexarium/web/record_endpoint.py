@@ -1,4 +1,4 @@
-"""Records at their IRIs, as a page, JSON, JSON-LD or Turtle by content negotiation; and our own predicates."""
+"""Records at their IRIs, as a page, JSON, JSON-LD or Turtle by content negotiation."""
 
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
@@ -13,29 +13,28 @@ from starlette.types import Scope
 from lexarium.domain.errors import LexariumError, NotFound, RecordMerged
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id, split_id
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS
-from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
-from lexarium.formats.rdf.predicates import lexarium_namespace, list_lexarium_terms
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.registry import FORMATS
 from lexarium.services.records import queries
-from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.lookup import find_latest_changes, get_latest_change
+from lexarium.services.records.lookup import find_latest_changes, get_latest_change, get_published
 from lexarium.services.serializers import Presentation, serialize_record
 from lexarium.services.vocabularies.access import (
     AmbiguousId,
     find_record_id,
     get_read_scope,
-    get_unqualified_vocabulary,
+    get_scope_or_default,
 )
 from lexarium.web.http.conditional import encode_response, find_not_modified, hash_etag
 from lexarium.web.http.languages import describe_languages, get_languages
 from lexarium.web.http.negotiation import choose_format, list_formats
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.middleware.access_gate import find_reader
-from lexarium.web.pages.catalogue.record import show_record
+from lexarium.web.pages.catalogue.record import show_history, show_record
 from lexarium.web.pages.page import Page
 from lexarium.web.pages.site import SECURITY_HEADERS, Site
 
 RECORD_PATH = "/id"
+_HISTORY = "/history"
 _HEADERS = {"vary": "Accept, Accept-Encoding", "cache-control": "no-cache", "access-control-allow-origin": "*"}
 
 # By the values of `?format=`; the first media type is the default.
@@ -46,7 +45,6 @@ MEDIA_TYPES = {
     _JSON: "application/json",
     **{name: rdf_format.media_type for name, rdf_format in _RDF_FORMATS.items()},
 }
-_PREDICATE_MEDIA_TYPES = {name: MEDIA_TYPES[name] for name in (_HTML, "turtle", "jsonld")}
 
 
 class EncodedIdRoute(Route):
@@ -58,29 +56,27 @@ class EncodedIdRoute(Route):
 
 
 class RecordEndpoint:
-    """Endpoints of records and predicates."""
+    """Endpoints of records."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._database = site.database
-
-    @property
-    def _vocabulary(self) -> Vocabulary:
-        return self._site.vocabulary
 
     def routes(self) -> list[Route]:
         """Return the routes of records, of the URLs that published papers use, and of concept schemes."""
         old_collections = [name for name, collection in MAIN_COLLECTIONS.items() if collection.in_valpha]
         return [
             Route(f"{RECORD_PATH}/{{id:path}}", self.get_record),
-            Route("/vocabulary", self.get_predicates),
             *(Route(f"/{name}{RECORD_PATH}/{{id:path}}", self.redirect_old_url) for name in old_collections),
             *(Route(f"/{name}", _redirect_to_collection) for name in MAIN_COLLECTIONS),
         ]
 
-    def first_route(self) -> Route:
-        """Return the route that comes before those of pages below a record, whose names may be part of an id."""
-        return EncodedIdRoute(f"{RECORD_PATH}/{{id:path}}", self.get_record)
+    def first_routes(self) -> list[Route]:
+        """Return the routes that come before those of pages: records, and their history, which may be part of an id."""
+        return [
+            EncodedIdRoute(f"{RECORD_PATH}/{{id:path}}", self.get_record),
+            Route(f"{RECORD_PATH}/{{id}}{_HISTORY}", self.get_history),
+        ]
 
     async def get_record(self, request: Request) -> Response:
         """Return a record in the representation that the client prefers."""
@@ -93,7 +89,7 @@ class RecordEndpoint:
             scope = get_read_scope(reader, request.query_params.getlist("vocabulary"))
             record_id = await run_in_threadpool(self._database.run_read, find_record_id, local_id, scope)
             if get_local_id(record_id) != request.path_params["id"]:
-                detail = f"{local_id} is another id of {get_local_id(record_id)}."
+                detail = f"{local_id} is an alternative ID of {get_local_id(record_id)}."
                 raise HTTPProblem(308, detail, {**_HEADERS, "location": _record_url(record_id, request)})
             body, headers = await run_in_threadpool(self._render, request, name, record_id)
         except RecordMerged as error:
@@ -102,6 +98,23 @@ class RecordEndpoint:
         except (LexariumError, HTTPProblem) as error:
             return await run_in_threadpool(self._respond_to_error, request, error)
         return await _build_response(request, MEDIA_TYPES[name], body, headers)
+
+    async def get_history(self, request: Request) -> Response:
+        """Return the page of a record's history, or the record whose id is all of the path."""
+        whole_id = f"{request.path_params['id']}{_HISTORY}"
+        reader = await find_reader(request, self._site.authenticator)
+        scope = get_read_scope(reader, request.query_params.getlist("vocabulary"))
+        try:
+            record_id = await run_in_threadpool(self._database.run_read, find_record_id, whole_id, scope)
+            is_record = get_local_id(record_id) == whole_id
+        except AmbiguousId:
+            is_record = True
+        except NotFound:
+            is_record = False
+        if not is_record:
+            return await run_in_threadpool(show_history, Page(self._site, request))
+        request.scope["path_params"] = {"id": whole_id}
+        return await self.get_record(request)
 
     def _respond_to_error(self, request: Request, error: LexariumError | HTTPProblem) -> Response:
         """Return a problem document; list the records that an id may mean."""
@@ -120,23 +133,12 @@ class RecordEndpoint:
             return problem_response(HTTPProblem(300, str(error), _HEADERS, candidates=candidates))
         return problem_response(error, _HEADERS)
 
-    async def get_predicates(self, request: Request) -> Response:
-        """Return the definitions of our own predicates."""
-        name = _negotiate(request, _PREDICATE_MEDIA_TYPES)
-        if name == _HTML:
-            context = {"terms": list(list_lexarium_terms()), "namespace": lexarium_namespace(self._vocabulary)}
-            return await run_in_threadpool(self._site.render, request, "vocabulary.html", context, 200, _HEADERS)
-        rdf_format = _RDF_FORMATS[name]
-        body = await run_in_threadpool(rdf_format.codec.render_vocabulary, rdf_format, self._vocabulary)
-        return await _build_response(request, MEDIA_TYPES[name], body)
-
     async def redirect_old_url(self, request: Request) -> Response:
         """Redirect an old URL to that of the record."""
-        slug = get_unqualified_vocabulary().slug
+        [slug] = get_scope_or_default(None, ()).slugs
         record_id = qualify_id(slug, get_local_id(request.path_params["id"].rstrip("/")))
 
         def require_record() -> None:
-            get_read_scope(None, (slug,))
             with self._database.read() as snapshot:
                 get_latest_change(snapshot, record_id)
 
@@ -146,16 +148,15 @@ class RecordEndpoint:
     def _render(self, request: Request, name: str, record_id: str) -> tuple[bytes, dict[str, str]]:
         """Return the body of a record in a format, and the headers about its language."""
         with self._database.read() as snapshot:
-            change = queries.get_record_at(snapshot, record_id, get_position(snapshot).revision)
+            change = get_published(snapshot, None, record_id).change
             if name == _JSON:
-                presentation = Presentation(self._vocabulary.base, get_languages(request))
+                presentation = Presentation(self._site.get_base(request), get_languages(request))
                 content = serialize_record(change, presentation=presentation)
                 content["relations"] = queries.list_related(snapshot, change)
                 return orjson.dumps(content), describe_languages(request, [content])
             related_records = queries.find_related(snapshot, record_id)
         rdf_format, record = _RDF_FORMATS[name], change.to_record()
-        own_vocabulary = VOCABULARIES[record.collection.vocabulary]
-        vocabulary = self._vocabulary if own_vocabulary.slug == MAIN_VOCABULARY else own_vocabulary
+        vocabulary = VOCABULARIES[record.collection.vocabulary]
         body: bytes = rdf_format.codec.render_record(rdf_format, vocabulary, record, related_records)
         return body, {}
 
@@ -167,10 +168,11 @@ class RecordEndpoint:
         except NotFound as error:
             response = self._site.error_page(request, error)
         caching = response.headers["cache-control"]  # stays: the page may be private
-        response.headers.update({**_HEADERS, "cache-control": caching})
+        vary = ", ".join(filter(None, ["Accept", response.headers.get("vary")]))
+        response.headers.update({**_HEADERS, "vary": vary, "cache-control": caching})
         if response.status_code == 200 and caching == _HEADERS["cache-control"]:
             response.headers["etag"] = etag = hash_etag(response.body)
-            headers = {**_HEADERS, **SECURITY_HEADERS, "etag": etag}
+            headers = {**_HEADERS, **SECURITY_HEADERS, "vary": vary, "etag": etag}
             return find_not_modified(request.scope, headers) or response
         return response
 
@@ -183,9 +185,9 @@ def _negotiate(request: Request, offered: Mapping[str, str]) -> str:
     """Return the name of the format that a request asks for; raise a 406 where it is not offered."""
     requested = request.query_params.get("format")
     if not requested:
-        return choose_format(request, offered, "This", _HEADERS)
+        return choose_format(request, offered, _HEADERS)
     if requested not in offered:
-        raise HTTPProblem(406, f"The format {requested!r} is none of {list_formats(offered)}.", _HEADERS)
+        raise HTTPProblem(406, f"Unknown format {requested!r}; available: {list_formats(offered)}.", _HEADERS)
     return requested
 
 

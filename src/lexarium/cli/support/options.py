@@ -23,7 +23,7 @@ DatabaseOption = Annotated[
     str | None,
     typer.Option("--database", metavar="URL", help=f"{HELP['database']} (or LEXARIUM_DATABASE)", show_default=False),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def choice_option(flag: str, choices: Mapping[str, Any], listed: str, metavar: str, help: str) -> Any:
@@ -43,21 +43,21 @@ CollectionOption = Annotated[
 ]
 CollectionsOption = Annotated[
     list[Collection] | None,
-    choice_option("--collection", COLLECTIONS, _NAMES, "NAME", f"Of {_NAMES}; may be given several times."),
+    choice_option("--collection", COLLECTIONS, _NAMES, "NAME", f"One of {_NAMES}; repeatable."),
 ]
 
 LocalCollectionsOption = Annotated[
     list[str] | None,
-    typer.Option("--collection", metavar="NAME", help="Only this collection; may be given several times."),
+    typer.Option("--collection", metavar="NAME", help="Only this collection; repeatable."),
 ]
 VocabulariesOption = Annotated[
     list[str] | None,
-    typer.Option("--vocabulary", metavar="SLUG", help="Only this vocabulary; may be given several times."),
+    typer.Option("--vocabulary", metavar="SLUG", help="Only this vocabulary; repeatable."),
 ]
 
 
 def open_scope(store: Database, chosen: Sequence[str] | None) -> ReadScope:
-    """Return the vocabularies of a database, or those that are chosen; raise NotFound."""
+    """Return the chosen vocabularies of a database (default: all); raise NotFound."""
     store.run_read(store.follow_vocabularies)
     return get_full_scope(chosen or ())
 
@@ -65,7 +65,7 @@ def open_scope(store: Database, chosen: Sequence[str] | None) -> ReadScope:
 def open_database(url: str | None, *, must_exist: bool = False) -> Database:
     """Open and upgrade the database that the option or the environment names; it is closed at exit.
 
-    With `must_exist`, for commands that only read, raise instead of creating one: its name was mistyped.
+    With `must_exist`, for commands that only read, raise instead of creating one: its name is probably mistyped.
     """
     settings = Settings.from_environment(database=url)
     store = Database(settings.database)
@@ -75,7 +75,7 @@ def open_database(url: str | None, *, must_exist: bool = False) -> Database:
     atexit.register(store.close)
     previous_schema, current_schema = upgrade_schema(store)
     if previous_schema is None:
-        err.print(f"Made a new catalogue: {store.location}")
+        err.print(f"Created a new catalogue: {store.location}")
     elif previous_schema != current_schema:
         err.print(f"Upgraded {store.location} from schema {previous_schema} to {current_schema}.")
     if not must_exist:
@@ -84,7 +84,7 @@ def open_database(url: str | None, *, must_exist: bool = False) -> Database:
 
 
 def apply_metadata_settings(store: Database, settings: Settings) -> None:
-    """Carry settings that describe the catalogue over into the main vocabulary, and print what became of them."""
+    """Copy settings that describe the catalogue to the main vocabulary, and print a warning about them."""
     message = carry_settings_over(store, settings)
     if message:
         err.print(message, style="yellow")
@@ -92,4 +92,5 @@ def apply_metadata_settings(store: Database, settings: Settings) -> None:
 
 def relax_gc() -> None:
     """Collect garbage seldom, for commands that stream records: these form no reference cycles."""
+    gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)

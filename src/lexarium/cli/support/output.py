@@ -14,12 +14,12 @@ from lexarium.compression import get_compressor
 from lexarium.domain.errors import LexariumError
 
 OutputOption = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write; else standard output.")
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Output file (default: standard output).")
 ]
 
 
 def write_output(output: Path | None, chunks: Iterator[bytes]) -> None:
-    """Write to a file, which appears only when complete, or to standard output where none is named.
+    """Write to a file, which appears only when complete, or to standard output if no file is given.
 
     A file whose name ends in .gz, .bz2, .xz or .zst is compressed.
     """

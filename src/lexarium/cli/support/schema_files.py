@@ -9,7 +9,7 @@ from lexarium.domain.errors import InvalidSchema, LexariumError, LineProblem
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, MAX_SCHEMA_BYTES
 
 SchemaSourceOption = Annotated[
-    str, typer.Option("--schema", metavar="NAME|FILE", help=f"{', '.join(BUILTIN_NAMES)}, or a file in LinkML.")
+    str, typer.Option("--schema", metavar="NAME|FILE", help=f"{', '.join(BUILTIN_NAMES)}, or a LinkML file.")
 ]
 
 
@@ -19,12 +19,12 @@ def read_schema_source(name: str) -> str:
         return name
     path = Path(name)
     if not path.exists():
-        raise LexariumError(f"There is no file {name}, and no built-in schema {name!r}: {', '.join(BUILTIN_NAMES)}.")
+        raise LexariumError(f"File {name} not found. Built-in schemas: {', '.join(BUILTIN_NAMES)}.")
     return read_schema_file(path)
 
 
 def read_schema_file(path: Path) -> str:
-    """Return the text of a file, no more of it than a schema may have; raise LexariumError."""
+    """Return the text of a file, up to just over the maximum size of a schema; raise LexariumError."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_SCHEMA_BYTES + 1)
@@ -36,4 +36,4 @@ def read_schema_file(path: Path) -> str:
         if len(content) > MAX_SCHEMA_BYTES:  # It may be cut within a character.
             return content.decode("utf-8-sig", errors="replace")
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidSchema([LineProblem(line, "This is not UTF-8 text.")]) from None
+        raise InvalidSchema([LineProblem(line, "Invalid UTF-8.")]) from None

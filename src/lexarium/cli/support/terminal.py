@@ -29,7 +29,7 @@ def print_error(error: LexariumError) -> None:
 
 
 def print_list(lines: list[str], colour: str, count: int | None = None) -> None:
-    """Print the first lines on standard error, and how many more there are, of `count` if not all are given."""
+    """Print the first lines on standard error, and the number of others; `count` is the total if not all are given."""
     for line in lines[:MAX_LINES]:
         err.print(Text.assemble("  ", ("•", colour), f" {line}"))
     count = len(lines) if count is None else count

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from lexarium.domain.editing.defaults import assign_defaults
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import find_target_problem, get_local_id, mint_id
-from lexarium.domain.labels import Alias, format_aliases, parse_aliases
+from lexarium.domain.labels import Alias, build_alias, format_aliases, parse_aliases
 from lexarium.domain.record import Record, Relation, build_relations
-from lexarium.domain.record_texts import apply_notes
+from lexarium.domain.record_texts import apply_texts, list_draft_texts
 from lexarium.domain.schema.collections import ALIAS_FIELDS, RELATION_TYPES, Collection, Fields
-from lexarium.domain.schema.predicates import MAPPING_QUALIFIERS, TRANSLATION_SOURCE
+from lexarium.domain.schema.predicates import MAPPING_QUALIFIERS
 from lexarium.domain.statement import Node, Reference, Statement, Text, Value, dump_statements, normalize
 from lexarium.domain.text.timestamps import format_timestamp
 
@@ -22,28 +22,17 @@ _MAX_PATCH_DEPTH = 10
 _QUALIFIER_TYPES = {"confidence": "xsd:double", "date": "xsd:date"}
 
 
-def get_translation_keys(collection: Collection) -> dict[str, str]:
-    """Return the keys of drafts that hold texts in other languages, each with the field that it translates."""
-    fields = {"names": "name", "definitions": collection.definition_field}
-    return {key: field for key, field in fields.items() if field in collection.translated_fields}
-
-
 def to_draft(record: Record) -> dict[str, Any]:
     """Return the editable part of a record in the v1 shape."""
     collection = record.collection
     draft = {name: record.fields[name] for name in collection.editable_fields if name != collection.alias_field}
     return {
         **draft,
-        "aliases": [alias.model_dump() for alias in record.aliases],
+        "aliases": [alias.dump() for alias in record.aliases],
         "sources": list(record.sources),
         "relations": _to_draft_relations(record),
-        **{key: _to_draft_texts(record, field) for key, field in get_translation_keys(collection).items()},
+        **{key: [text.dump() for text in texts] for key, texts in list_draft_texts(record).items()},
     }
-
-
-def _to_draft_texts(record: Record, field: str) -> list[dict[str, str]]:
-    texts = [statement.value for statement in record.list_translations(field)]
-    return [{"text": value.text, "lang": value.lang} for value in texts if isinstance(value, Text)]
 
 
 def _to_draft_relations(record: Record) -> dict[str, list[Any]]:
@@ -106,13 +95,11 @@ def flatten_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str
     fields = draft.get("fields") or {}
     core = {name: value for name, value in draft.items() if name != "fields"}
     if not isinstance(fields, dict):
-        raise InvalidInput(
-            f"This is not a valid {collection.local_name}.", [FieldProblem("fields", "should be an object.")]
-        )
+        raise InvalidInput(f"Invalid {collection.local_name}.", [FieldProblem("fields", "must be an object.")])
     others = collection.editable_fields.keys() - collection.core_fields
     problems = [FieldProblem(name, "belongs under `fields`.") for name in core if name in others]
     if problems:
-        raise InvalidInput(f"This is not a valid {collection.local_name}.", problems)
+        raise InvalidInput(f"Invalid {collection.local_name}.", problems)
     # Names that do not belong there keep their place, with which validation refuses them.
     return {**core, **{name if name in others else f"fields/{name}": value for name, value in fields.items()}}
 
@@ -124,7 +111,7 @@ def fill_record(empty: Record, draft: Mapping[str, Any], author: str, definition
     record = empty.state_fields(fields)
     authors = {"id_user": author, "def_id_user": definition_author}
     record = record.assign_fields({name: value for name, value in authors.items() if name in collection.fields})
-    return apply_notes(_apply_lists(assign_defaults(record, at), draft), draft)
+    return _apply_lists(assign_defaults(record, at), draft)
 
 
 def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str, at: int) -> Record:
@@ -133,35 +120,18 @@ def apply_draft(record: Record, draft: Mapping[str, Any], definition_author: str
     A changed definition gets a new author.
     """
     fields = {name: draft[name] for name in record.collection.editable_fields if name in draft}
-    edited = apply_notes(_apply_lists(record.state_fields(fields), draft), draft)
+    edited = _apply_lists(record.state_fields(fields), draft)
     return record if edited == record else _update_metadata(record, edited, definition_author, at)
 
 
 def _apply_lists(record: Record, draft: Mapping[str, Any]) -> Record:
-    for key, field in get_translation_keys(record.collection).items():
-        if key in draft:
-            record = _apply_texts(record, field, draft[key])
+    record = apply_texts(record, draft)
     if "aliases" not in draft:
         return record
-    aliases = tuple(Alias.model_construct(**alias) for alias in draft["aliases"])
+    aliases = tuple(build_alias(**alias) for alias in draft["aliases"])
     if aliases != record.aliases:
         record = replace_aliases(record, aliases)
     return _apply_relations(record.with_sources(draft["sources"]), draft["relations"])
-
-
-def _apply_texts(record: Record, field: str, texts: Sequence[Mapping[str, str]]) -> Record:
-    """Return the record with these texts of a field in other languages. New ones name the text that they translate."""
-    before = record.list_translations(field)
-    default_text = record.find_default_text(field)
-    predicate = record.collection.field_predicates[field]
-    statements = []
-    for item in texts:
-        value, source = Text(item["text"], item["lang"]), item.get("source")
-        existing = [statement for statement in before if statement.value == value] if source is None else []
-        source = default_text if source is None else source
-        qualifiers = (Statement(TRANSLATION_SOURCE, Text(source)),) if source else ()
-        statements += existing or [Statement(predicate, value, qualifiers)]
-    return record if statements == before else record.with_translations(field, statements)
 
 
 def get_target(entry: str | Mapping[str, Any]) -> str:
@@ -222,7 +192,7 @@ def _update_metadata(before: Record, after: Record, definition_author: str, at: 
         values["last_updated"] = at
     if "def_id" in after.fields and after.definition != before.definition:
         values |= {"def_id": mint_id("def"), "def_id_user": definition_author, "def_event_stamp": format_timestamp(at)}
-    return after.assign_fields(values)
+    return after.assign_fields(values) if values else after
 
 
 def apply_merge_patch(target: Any, patch: Any, max_depth: int = _MAX_PATCH_DEPTH) -> Any:
@@ -246,11 +216,6 @@ def create_merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> d
         if value != old:
             patch[name] = create_merge_patch(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return patch
-
-
-def rebase_draft(base: Mapping[str, Any], edited: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply the changes between two drafts to a third one."""
-    return {name: current[name] if value == base[name] else value for name, value in edited.items()}
 
 
 @dataclass(frozen=True)
@@ -280,12 +245,12 @@ def diff_drafts(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Fie
 
 
 def _flatten(record: Record) -> dict[str, Any]:
-    fields = get_translation_keys(record.collection).values()
-    translations = {item for field in fields for item in record.list_translations(field)}
+    groups = list_draft_texts(record).values()
+    shown = {text.statement for texts in groups for text in texts if text.is_complete}
     return {
         **record.fields,
         **to_draft(record),
-        "statements": dump_statements(item for item in record.other_statements if item not in translations),
+        "statements": dump_statements(item for item in record.other_statements if item not in shown),
         "state": record.state,
         "replaced_by": None if record.replaced_by is None else get_local_id(record.replaced_by),
     }

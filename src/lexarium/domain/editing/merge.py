@@ -17,13 +17,14 @@ def mark_merged(record: Record, survivor_id: str) -> Record:
 
 
 def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
-    """Return the draft of a survivor: its own fields, with the labels and relations of the merged record added."""
+    """Return the draft of a survivor: its own fields, with names, sources and relations of the merged record added."""
     draft = to_draft(survivor)
     seen = {name_key(survivor.fields["name"]), *(name_key(alias.text) for alias in survivor.aliases)}
     for alias in _iter_labels(merged):
         if name_key(alias.text) not in seen:
             seen.add(name_key(alias.text))
             draft["aliases"].append(alias.model_dump())
+    draft["sources"] = list(dict.fromkeys([*survivor.sources, *merged.sources]))
     relations = frozenset(relation for relation in survivor.relations if relation.target != merged.id)
     draft["relations"] = group_targets(relations | _move_relations(merged, survivor.id))
     return draft
@@ -87,6 +88,11 @@ class MergeEffect:
         """Name keys of the aliases that the merge added."""
         return {name_key(alias.text) for alias in self.after.aliases if alias not in self.before.aliases}
 
+    @property
+    def added_sources(self) -> set[str]:
+        """Sources that the merge added."""
+        return set(self.after.sources) - set(self.before.sources)
+
     def build_undo_draft(self, current: Record) -> dict[str, Any]:
         """Return the current draft without what the merge added, and with what it removed."""
         draft = to_draft(current)
@@ -95,6 +101,7 @@ class MergeEffect:
             for alias in current.aliases
             if alias in self.before.aliases or alias not in self.after.aliases
         ]
+        draft["sources"] = [source for source in current.sources if source not in self.added_sources]
         relations = current.relations - self.added_relations | (self.before.relations - self.after.relations)
         draft["relations"] = group_targets(relations)
         for name in current.collection.class_fields:
@@ -119,10 +126,16 @@ def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, sur
     referring = {relation for relation in later.before.relations if relation.target == merged.id}
     relations = referring | {relation._replace(target=survivor_id) for relation in referring}
     name_keys: set[str] = set()
+    sources: set[str] = set()
     if later.before.id == survivor_id:
         relations |= _move_relations(merged, survivor_id)
         name_keys = {name_key(alias.text) for alias in _iter_labels(merged)}
-    return not (earlier.added_relations.isdisjoint(relations) and earlier.added_name_keys.isdisjoint(name_keys))
+        sources = set(merged.sources)
+    return not (
+        earlier.added_relations.isdisjoint(relations)
+        and earlier.added_name_keys.isdisjoint(name_keys)
+        and earlier.added_sources.isdisjoint(sources)
+    )
 
 
 def _iter_labels(merged: Record) -> Iterator[Alias]:

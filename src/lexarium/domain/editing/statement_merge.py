@@ -3,7 +3,8 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-from lexarium.domain.statement import Statement, normalize
+from lexarium.domain.identity.prefixes import OBO_BASE
+from lexarium.domain.statement import Reference, Statement, Text, Value, normalize
 
 # Side whose value wins a conflict.
 ConflictPreference = Literal["theirs", "ours"]
@@ -28,6 +29,38 @@ def diff_statements(before: Iterable[Statement], after: Iterable[Statement]) -> 
         tuple(statement for statement in before if statement not in new),
         tuple(statement for statement in after if statement not in old),
     )
+
+
+def match_statements(current: Iterable[Statement], stated: Iterable[Statement], language: str) -> list[Statement]:
+    """Return what a file states in the form that a record has it in already.
+
+    A statement without qualifiers matches those of the same value, with their qualifiers. A text without a tag is
+    one in the default language.
+    """
+    by_value: dict[tuple[str, Value], list[Statement]] = {}
+    for item in current:
+        by_value.setdefault((item.predicate, _drop_tag(item.value, language)), []).append(item)
+    matched: list[Statement] = []
+    for item in stated:
+        same = [] if item.qualifiers else by_value.get((item.predicate, _drop_tag(item.value, language)), [])
+        matched += [other for other in same if other.value == item.value] or same or [item]
+    return matched
+
+
+def find_extended(current: Iterable[Statement], stated: Iterable[Statement]) -> list[Statement]:
+    """Return the statements to which others only add qualifiers."""
+    extensions: dict[tuple[str, Value], list[frozenset[Statement]]] = {}
+    for item in stated:
+        extensions.setdefault(item[:2], []).append(frozenset(item.qualifiers))
+    return [
+        item
+        for item in current
+        if any(qualifiers > frozenset(item.qualifiers) for qualifiers in extensions.get(item[:2], ()))
+    ]
+
+
+def _drop_tag(value: Value, language: str) -> Value:
+    return value._replace(lang="") if isinstance(value, Text) and value.lang == language else value
 
 
 class MergeConflict(NamedTuple):
@@ -80,6 +113,29 @@ def merge_statements(
         predicate: place for place, predicate in enumerate(dict.fromkeys(item.predicate for item in (*ours, *added)))
     }
     return MergedStatements(normalize(sorted(kept + added, key=lambda item: order[item.predicate])), tuple(conflicts))
+
+
+def align_statements(
+    statements: Iterable[Statement], known: Iterable[Statement], language: str
+) -> tuple[Statement, ...]:
+    """Return statements as known ones that say the same have them.
+
+    A text without a language is one in `language`, and an id is the end of its IRI in OBO.
+    """
+    by_key = {_simplify(statement, language): statement for statement in known}
+    return tuple(by_key.get(_simplify(statement, language), statement) for statement in statements)
+
+
+def _simplify(statement: Statement, language: str) -> Statement:
+    value = _drop_tag(statement.value, language)
+    if isinstance(value, Reference) and value.target.startswith(OBO_BASE):
+        prefix, underscore, local = value.target.removeprefix(OBO_BASE).rpartition("_")
+        if "#" in value.target:
+            value = Reference(value.target.rpartition("#")[2])
+        elif underscore:
+            value = Reference(f"{prefix}:{local}")
+    qualifiers = frozenset(_simplify(item, language) for item in statement.qualifiers)
+    return Statement(statement.predicate, value, tuple(sorted(qualifiers, key=repr)))
 
 
 def _group(statements: Iterable[Statement], group_key: GroupKey) -> dict[Hashable | None, dict[Statement, None]]:

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
-from lexarium.domain.editing.edit import get_translation_keys
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, is_id_too_long
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
-from lexarium.domain.record_texts import TEXT_ROLES, list_note_types
+from lexarium.domain.record_texts import TEXT_ROLES, get_note_types, get_translated_fields
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.statement import MAX_DEPTH, MAX_STATEMENTS, Statement, count_statements, measure_depth
@@ -29,6 +28,7 @@ _MAX_DOCUMENT = 1 << 20
 _MAX_MODELS = 1_000
 # Without them, an id is minted and texts in other languages stay.
 OPTIONAL_KEYS = frozenset({"id", *TEXT_ROLES})
+_NOTE_KEYS = ("notes", "notations")
 _ListItem = Annotated[str, StringConstraints(min_length=1, max_length=2_000), AfterValidator(reject_control_chars)]
 
 
@@ -57,7 +57,8 @@ def validate_draft(
     """
     current = current or {}
     draft, problems = _fold_default_texts(collection, draft, current)
-    texts = {key: draft[key] for key in get_translation_keys(collection) if key in draft}
+    draft = _fold_note_fields(collection, draft, current)
+    texts = {key: draft[key] for key in get_translated_fields(collection) if key in draft}
     draft = {name: value for name, value in draft.items() if name not in texts}
     draft, mappings, mapping_problems = _split_mappings(draft, current)
     problems += mapping_problems
@@ -71,17 +72,47 @@ def validate_draft(
     placeholders = {name: model.model_fields[name].get_default(call_default_factory=True) for name in unchanged}
     if "name" in placeholders:
         placeholders["name"] = "x"
+    known = _find_known_texts(draft, current)
     try:
-        validated = model.model_validate({**draft, **placeholders})
+        validated = model.model_validate({**_mask_texts(collection, draft, known), **placeholders})
     except ValidationError as error:
         problems += _to_invalid_input(collection, error).problems
     if problems:
-        raise InvalidInput(f"This is not a valid {collection.label}.", problems)
+        raise InvalidInput(f"Invalid {collection.label}.", problems)
     checked: Fields = {**validated.model_dump(), **unchanged, **texts}
     checked = {name: value for name, value in checked.items() if value is not None or name not in OPTIONAL_KEYS}
     for (name, index), mapping in mappings.items():
         checked["relations"][name][index] = mapping
+    for (key, index), text in known.items():
+        checked[key][index] = text
     return checked
+
+
+def _fold_note_fields(collection: Collection, draft: Mapping[str, Any], current: Mapping[str, Any]) -> Fields:
+    """Return a draft in which notes that are fields, as v1 shows them, are there as fields alone."""
+    folded, notes = dict(draft), draft.get("notes")
+    if isinstance(notes, list):
+        fields = list(collection.editable_fields)
+        own = [note for note in notes if isinstance(note, dict) and note.get("type") in fields]
+        folded["notes"] = [note for note in notes if note not in own]
+        values = {note["type"]: note.get("text") for note in own}
+        folded |= {name: value for name, value in values.items() if draft.get(name) == current.get(name)}
+    return folded
+
+
+def _find_known_texts(draft: Mapping[str, Any], current: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
+    """Return the notes and notations of a draft that the record has already, by key and place."""
+    lists = {key: draft[key] for key in _NOTE_KEYS if isinstance(draft.get(key), list) and current.get(key)}
+    return {(key, place): item for key in lists for place, item in enumerate(lists[key]) if item in current[key]}
+
+
+def _mask_texts(collection: Collection, draft: Fields, known: Mapping[tuple[str, int], Any]) -> Fields:
+    """Return a draft with valid notes and notations in place of known ones, which are not checked."""
+    valid = {"notes": {"type": next(iter(get_note_types(collection))), "text": "x"}, "notations": "x"}
+    lists = {key: list(draft[key]) for key, _ in known}
+    for key, place in known:
+        lists[key][place] = valid[key]
+    return {**draft, **lists}
 
 
 def _fold_default_texts(
@@ -89,7 +120,7 @@ def _fold_default_texts(
 ) -> tuple[Fields, list[FieldProblem]]:
     """Return a draft with checked translations, and with those in the default language as fields; and the problems."""
     folded, problems = dict(draft), []
-    for key, field in get_translation_keys(collection).items():
+    for key, field in get_translated_fields(collection).items():
         if key not in draft:
             continue
         known = current.get(key, [])
@@ -103,7 +134,7 @@ def _fold_default_texts(
         if own and given in (None, former):
             folded[field] = own[0]
         elif own and own[0] not in (given, former):
-            problems.append(FieldProblem(key, f"has another text in {collection.language} than `{field}`."))
+            problems.append(FieldProblem(key, f"differs from `{field}` in {collection.language}."))
     return folded, problems
 
 
@@ -112,7 +143,7 @@ def _check_texts(
 ) -> tuple[list[dict[str, str]], list[FieldProblem]]:
     """Return texts with canonical language tags, and their problems. Known ones are not checked."""
     if not isinstance(texts, list):
-        return [], [FieldProblem("", "should be a list.")]
+        return [], [FieldProblem("", "must be a list.")]
     if len(texts) > _MAX_ITEMS:
         return [], [FieldProblem("", f"must have at most {_MAX_ITEMS:,} entries.")]
     model = _build_text_model(collection.get_max_length(field) or 0, collection.language, is_name=field == "name")
@@ -128,7 +159,9 @@ def _check_texts(
             problems += [replace(item, field=f"{index}/{item.field}".rstrip("/")) for item in to_field_problems(error)]
     for language in dict.fromkeys(text["lang"] for text in checked):
         own = [text for text in checked if text["lang"] == language]
-        if len(own) > 1 and any(text not in known for text in own):
+        # Files may have several, of which people edit the first.
+        known_count = sum(text["lang"] == language for text in known)
+        if len(own) > max(1, known_count):
             problems.append(FieldProblem("", f"has more than one text in {language}."))
     return checked, problems
 
@@ -150,7 +183,7 @@ def _build_text_model(max_length: int, language: str, *, is_name: bool) -> type[
 
 def _canonicalize_tag(tag: str) -> str:
     if find_tag_problem(tag):
-        raise ValueError("should be the tag of a language, such as en or pt-BR.")
+        raise ValueError("must be a language tag, such as en or pt-BR.")
     return format_tag(tag)
 
 
@@ -189,7 +222,9 @@ def _split_mappings(
                 mappings[name, index] = entry
                 continue
             if len(entry) > 1 and not RELATION_TYPES[name].is_mapping:
-                problems.append(FieldProblem(location, "is no mapping, so it cannot have a justification or the like."))
+                problems.append(
+                    FieldProblem(location, "is not a mapping, so it cannot have a justification or similar fields.")
+                )
                 continue
             try:
                 mappings[name, index] = _Mapping.model_validate(entry).model_dump(exclude_none=True)
@@ -246,15 +281,15 @@ def _build_draft_model(collection: Collection, limits: InputLimits) -> type[Base
     )
     fields["sources"] = (
         list[_ListItem],
-        Field(default_factory=list, max_length=_MAX_ITEMS, description="Where the definition comes from."),
+        Field(default_factory=list, max_length=_MAX_ITEMS, description="Source of the definition."),
     )
     fields["relations"] = (
         dict[str, list[_ListItem]],
-        Field(default_factory=dict, description="The targets of its relations, by relation."),
+        Field(default_factory=dict, description="Targets of its relations, by relation."),
     )
     if collection.vocabulary != MAIN_VOCABULARY:
         identifier = Annotated[str, AfterValidator(reject_control_chars), AfterValidator(_check_id)]
-        fields["id"] = (identifier | None, Field(None, min_length=1, description="Left out: a new one is made."))
+        fields["id"] = (identifier | None, Field(None, min_length=1, description="Default: a new ID."))
     fields |= _build_text_lists(collection, limits)
     return _create_model(f"{collection.local_name}_draft", fields)
 
@@ -263,23 +298,23 @@ def _build_text_lists(collection: Collection, limits: InputLimits) -> dict[str, 
     """Return the fields that hold texts in all languages. Without them the texts stay."""
     tag = Annotated[str, AfterValidator(_check_tag)]
     text = Annotated[str, AfterValidator(reject_control_chars), AfterValidator(_check_not_blank)]
-    note_types = tuple(list_note_types(collection))
+    note_types = tuple(get_note_types(collection))
 
     def build_list(name: str, description: str, max_length: int, check: Any, **parts: Any) -> tuple[Any, Any]:
-        languages = {"lang": (tag, Field(collection.language, description="Its language, as a BCP 47 tag."))}
-        texts = {"text": (text, Field(max_length=max_length, description="The text itself."))}
+        languages = {"lang": (tag, Field(collection.language, description="Language, as a BCP 47 tag."))}
+        texts = {"text": (text, Field(max_length=max_length, description="Text."))}
         model = _create_model(f"{name}_text", {**parts, **texts, **languages})
         rule = Annotated[list[model], AfterValidator(check)]  # type: ignore[valid-type]
         return (rule | None, Field(None, max_length=_MAX_ITEMS, description=description))
 
-    type_rule = (Literal[*note_types], Field(description="A kind of note that the class has."))
+    type_rule = (Literal[*note_types], Field(description="Note type declared for the class."))
     lists = {
         "names": build_list("name", "Names, one in each language.", limits.name, _check_languages),
         "definitions": build_list(
             "definition", "Definitions, one in each language.", limits.definition, _check_languages
         ),
         "notes": build_list("note", "Notes of any kind, in any languages.", limits.definition, list, type=type_rule),
-        "notations": (list[text] | None, Field(None, max_length=_MAX_ITEMS, description="Codes of other systems.")),
+        "notations": (list[text] | None, Field(None, max_length=_MAX_ITEMS, description="Codes in other systems.")),
     }
     return lists if collection.definition_field else {key: lists[key] for key in lists if key != "definitions"}
 
@@ -323,8 +358,8 @@ def _check_joined_length(collection: Collection, aliases: list[Alias]) -> list[A
     max_length = None if collection.alias_field is None else collection.get_max_length(collection.alias_field)
     length = len(format_aliases(aliases))
     if max_length is not None and length > max_length:
-        detail = f"those in {DEFAULT_LANGUAGE} come to {length:,} when joined for `alias`"
-        raise ValueError(f"should have at most {max_length:,} characters in all; {detail}.")
+        detail = f"those in {DEFAULT_LANGUAGE} have {length:,} when joined for `alias`"
+        raise ValueError(f"must have at most {max_length:,} characters in total; {detail}.")
     return aliases
 
 
@@ -332,9 +367,9 @@ def _check_slot(slot: Slot, text: str) -> str:
     """Return the text; raise ValueError if it is neither empty nor one that the slot allows."""
     values = [value.text for value in slot.enum_values]
     if text and values and text not in values:
-        raise ValueError(f"should be one of {', '.join(values)}.")
+        raise ValueError(f"must be one of {', '.join(values)}.")
     if text and slot.pattern and not re.fullmatch(slot.pattern, text):
-        raise ValueError(f"should match {slot.pattern}.")
+        raise ValueError(f"must match {slot.pattern}.")
     return text
 
 
@@ -349,22 +384,22 @@ def _check_languages(texts: list[Any]) -> list[Any]:
     tags = [text.lang.lower() for text in texts]
     repeated = next((tag for tag in tags if tags.count(tag) > 1), None)
     if repeated is not None:
-        raise ValueError(f"should have at most one in each language, but has {tags.count(repeated)} in {repeated}.")
+        raise ValueError(f"must have at most one in each language, but has {tags.count(repeated)} in {repeated}.")
     return texts
 
 
 def _check_tag(tag: str) -> str:
     problem = find_tag_problem(tag)
     if problem:
-        raise ValueError(f"is not right: {problem}")
+        raise ValueError(f"is invalid: {problem}")
     return format_tag(tag)
 
 
 def _check_id(record_id: str) -> str:
     if is_id_too_long(record_id):
-        raise ValueError(f"should have at most {MAX_ID_BYTES} bytes.")
+        raise ValueError(f"must have at most {MAX_ID_BYTES} bytes.")
     if not record_id.strip() or record_id != record_id.strip() or any(char in record_id for char in "\n\r\t"):
-        raise ValueError("should have no spaces at its ends, nor tabs or line breaks.")
+        raise ValueError("must not start or end with spaces, or contain tabs or line breaks.")
     return record_id
 
 
@@ -386,7 +421,7 @@ def _to_invalid_input(collection: Collection, error: ValidationError) -> Invalid
         replace(problem, field=f"fields/{problem.field}") if problem.field in others else problem
         for problem in to_field_problems(error)
     ]
-    return InvalidInput(f"This is not a valid {collection.label}.", problems)
+    return InvalidInput(f"Invalid {collection.label}.", problems)
 
 
 def to_field_problems(error: ValidationError) -> list[FieldProblem]:
@@ -400,24 +435,24 @@ def to_field_problems(error: ValidationError) -> list[FieldProblem]:
 # Messages that follow the name of a field, by pydantic error type.
 _ERROR_MESSAGES = {
     "missing": "is required.",
-    "extra_forbidden": "is not a field that can be written here.",
-    "string_type": "should be text.",
-    "int_type": "should be a whole number.",
-    "int_parsing": "should be a whole number.",
-    "int_from_float": "should be a whole number.",
-    "bool_type": "should be true or false.",
-    "bool_parsing": "should be true or false.",
-    "list_type": "should be a list.",
-    "dict_type": "should be an object.",
-    "model_type": "should be an object.",
-    "model_attributes_type": "should be an object.",
+    "extra_forbidden": "is not an editable field.",
+    "string_type": "must be text.",
+    "int_type": "must be a whole number.",
+    "int_parsing": "must be a whole number.",
+    "int_from_float": "must be a whole number.",
+    "bool_type": "must be true or false.",
+    "bool_parsing": "must be true or false.",
+    "list_type": "must be a list.",
+    "dict_type": "must be an object.",
+    "model_type": "must be an object.",
+    "model_attributes_type": "must be an object.",
     "string_too_short": "must have at least {min_length:,} characters.",
     "string_too_long": "must have at most {max_length:,} characters.",
     "too_long": "must have at most {max_length:,} entries.",
     "greater_than_equal": "must be at least {ge:,}.",
     "less_than_equal": "must be at most {le:,}.",
-    "literal_error": "should be one of {expected}.",
-    "enum": "should be one of {expected}.",
+    "literal_error": "must be one of {expected}.",
+    "enum": "must be one of {expected}.",
 }
 
 
@@ -427,4 +462,4 @@ def format_error(item: Mapping[str, Any]) -> str:
     if template is not None:
         return template.format(**item.get("ctx", {})).replace("at least 1 characters", "at least one character")
     message = str(item["msg"]).removeprefix("Value error, ")
-    return message if message.endswith(".") else f"is not right: {message}."
+    return message if message.endswith(".") else f"is invalid: {message}."

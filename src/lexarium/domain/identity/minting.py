@@ -28,7 +28,7 @@ _FORBIDDEN = re.compile(r"""[\s\x00-\x1f\x7f-\x9f\ud800-\udfff<>"{}|\\^`]""")
 
 
 class MintingKind(StrEnum):
-    """How an id is made."""
+    """Method of creating ids."""
 
     NUMBER = "number"
     RANDOM = "random"
@@ -111,8 +111,8 @@ def mint(rule: MintingRule, last_used: int | None = None) -> str:
     number = rule.first if last_used is None else max(rule.first, last_used + 1)
     if number > rule.limit:
         raise Conflict(
-            f"The minting rule {rule} has no number left: give the vocabulary a rule with a new range, or give the "
-            "new record an id of your own.",
+            f"The ID pattern {rule} has no number left. Set a pattern with a new range, or choose an ID for the"
+            " new record yourself.",
             rule=str(rule),
         )
     return rule.format_id(number)
@@ -123,7 +123,7 @@ def find_id_problem(local_id: str) -> str | None:
     if not local_id:
         return "must not be empty."
     if is_id_too_long(local_id):
-        return f"should have at most {MAX_ID_BYTES} bytes."
+        return f"must have at most {MAX_ID_BYTES} bytes."
     forbidden = _FORBIDDEN.search(local_id)
     return f"cannot contain the character {forbidden[0]!r}." if forbidden else None
 
@@ -135,7 +135,7 @@ def find_rule_problems(text: str) -> list[str]:
 
 def _parse(text: str) -> tuple[MintingRule, list[str]]:
     if len(text) > _MAX_TEXT:
-        return MintingRule(MintingKind.NONE), [f"A rule can have at most {_MAX_TEXT} characters."]
+        return MintingRule(MintingKind.NONE), [f"A pattern can have at most {_MAX_TEXT} characters."]
     match = _RANGE.fullmatch(text.strip())
     assert match
     template = match["template"]
@@ -144,7 +144,7 @@ def _parse(text: str) -> tuple[MintingRule, list[str]]:
     rule = _parse_template(template, problems)
     if rule.kind is not MintingKind.NUMBER:
         if first is not None or last is not None:
-            problems.append("A range needs a rule with a number, such as DOID:{n:07}.")
+            problems.append("A range needs a pattern with a number, such as DOID:{n:07}.")
         return rule, problems
     ranged = MintingRule(rule.kind, rule.before, rule.after, rule.width, 1 if first is None else first, last)
     if not problems:
@@ -157,7 +157,7 @@ def _parse_bound(word: str, written: str | None, problems: list[str]) -> int | N
         return None
     if not _WHOLE_NUMBER.fullmatch(written):
         problems.append(
-            f"The number after {word!r} should be a whole number with at most 18 digits, not {written[:40]!r}."
+            f"The number after {word!r} must be a whole number with at most 18 digits, not {written[:40]!r}."
         )
         return None
     return int(written)
@@ -170,18 +170,18 @@ def _parse_template(template: str, problems: list[str]) -> MintingRule:
     parts = _PLACEHOLDER.split(template)
     texts, placeholders = parts[::2], parts[1::2]
     if not template:
-        problems.append(f"The rule is empty; write one such as {_EXAMPLES}.")
+        problems.append(f"The pattern is empty; write one such as {_EXAMPLES}.")
     elif not placeholders:
-        problems.append(f"{template[:40]!r} has no number; write a rule such as {_EXAMPLES}.")
+        problems.append(f"{template[:40]!r} has no number; write a pattern such as {_EXAMPLES}.")
     elif len(placeholders) > 1:
-        problems.append(f"{template[:40]!r} should have one number or random part, not {len(placeholders)}.")
+        problems.append(f"{template[:40]!r} must have one number or random part, not {len(placeholders)}.")
     rules = [_parse_placeholder(placeholder, texts[0], texts[-1], problems) for placeholder in placeholders]
     text = "".join(texts)
     forbidden = _FORBIDDEN.search(text)
     if forbidden:
-        problems.append(f"An id cannot contain the character {forbidden[0]!r}.")
+        problems.append(f"An ID cannot contain the character {forbidden[0]!r}.")
     if is_id_too_long(f"{text}{'0' * _MAX_WIDTH}"):
-        problems.append("The ids of this rule would be too long; shorten its text.")
+        problems.append("The IDs of this pattern would be too long; shorten its text.")
     return rules[-1] if rules else MintingRule(MintingKind.NONE)
 
 

@@ -170,8 +170,7 @@ class PrefixMap:
         namespace = self._namespaces.get(prefix) or self.find_namespace(prefix)
         if namespace is not None:
             return None if not local or local.startswith("//") else namespace + local
-        match = _OBO_CURIE.fullmatch(curie)
-        return f"{OBO_BASE}{match[1]}_{match[2]}" if match and match[1].lower() not in _SCHEMES else None
+        return expand_obo_curie(curie)
 
     def contract(self, iri: str) -> str | None:
         """Return the CURIE of an IRI, which expands to exactly this IRI, or None if no namespace fits."""
@@ -239,16 +238,16 @@ def _is_valid(prefix: str, namespace: str) -> bool:
 
 def _find_prefix_problem(prefix: str) -> str | None:
     if not _PREFIX.fullmatch(prefix):
-        return "A prefix begins with a letter and has letters, digits, dots, hyphens and underscores only."
+        return "A prefix must start with a letter and contain only letters, digits, dots, hyphens and underscores."
     if prefix.lower() in _SCHEMES:
-        return "This is the scheme of an IRI and cannot be a prefix."
+        return "An IRI scheme cannot be a prefix."
     return None
 
 
 def _find_namespace_problem(namespace: str) -> str | None:
     if find_target_problem(namespace) is None and _NAMESPACE.fullmatch(namespace):
         return None
-    return "A namespace is the start of an IRI, with its host and a slash, such as https://example.org/terms/."
+    return "A namespace must be the start of an IRI with host and slash, such as https://example.org/terms/."
 
 
 def find_prefix_problems(prefixes: Mapping[str, str]) -> list[str]:
@@ -260,9 +259,7 @@ def find_prefix_problems(prefixes: Mapping[str, str]) -> list[str]:
         problems += [f"Invalid prefix {prefix!r} for {namespace!r}: {problem}" for problem in found if problem]
         other = spellings.setdefault(prefix.lower(), prefix)
         if other != prefix:
-            problems.append(
-                f"The prefixes {other} and {prefix} differ in upper and lower case only: remove one of them."
-            )
+            problems.append(f"The prefixes {other} and {prefix} differ only in case; remove one of them.")
     return problems
 
 
@@ -287,6 +284,12 @@ def load_bundled() -> PrefixMap:
 @cache
 def _load_links() -> dict[str, str]:
     return {row.namespace: row.link for row in read_table() if row.link}
+
+
+def expand_obo_curie(curie: str) -> str | None:
+    """Return the IRI of a prefix and a number as the OBO format has it, or None."""
+    match = _OBO_CURIE.fullmatch(curie)
+    return f"{OBO_BASE}{match[1]}_{match[2]}" if match and match[1].lower() not in _SCHEMES else None
 
 
 def expand(curie: str, prefixes: PrefixMap | None = None) -> str | None:

@@ -1,15 +1,17 @@
 """Collections: the classes of the vocabularies' schemas, with their fields, id prefixes and relation types."""
 
 from collections.abc import Container, Iterator, Mapping
-from functools import cached_property
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property, lru_cache
+from typing import Any, Generic, TypeVar
 
 from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.schema.common_relations import COMMON_RELATIONS
 from lexarium.domain.schema.linkml import load_builtin_schema
 from lexarium.domain.schema.model import Schema, SchemaClass, Slot
-from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
+from lexarium.domain.schema.predicates import GROUPING_PREDICATES, STANDARD_ROLES, SlotRole
 from lexarium.domain.schema.relation_types import (
     RelationList,
     RelationType,
@@ -33,6 +35,8 @@ SYSTEM_SCHEMA = load_builtin_schema("system")
 # v-alpha's search collection shows the first four fields of terms.
 _SEARCH_HIT_LENGTH = 4
 SEARCH_HIT_NUMBER_KEY = "ID(c)"
+# Types of undeclared predicates that are kept.
+_MAX_UNDECLARED = 10_000
 
 
 class Collection:
@@ -156,6 +160,20 @@ class Collection:
         return frozenset(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.ALIAS, ()))
 
     @cached_property
+    def text_predicates(self) -> dict[str, tuple[SlotRole, str]]:
+        """Predicates of names, definitions, notes and notations: the role, and the field, slot or else itself."""
+        slots = {slot.predicate: slot for slot in self.schema_class.slots.values()}
+        roles = self.schema.roles | {predicate: slot.role for predicate, slot in slots.items()}
+        fields = {predicate: slot.name for predicate, slot in slots.items()}
+        fields |= {predicate: name for name, predicate in self.field_predicates.items()}
+        fields |= dict.fromkeys(self.name_predicates, "name")
+        return {
+            predicate: (role, fields.get(predicate, predicate))
+            for predicate, role in roles.items()
+            if role in (SlotRole.NAME, SlotRole.DEFINITION, SlotRole.NOTE, SlotRole.NOTATION)
+        }
+
+    @cached_property
     def translated_fields(self) -> tuple[str, ...]:
         """Fields that a record may have in several languages."""
         roles = (SlotRole.NAME, SlotRole.DEFINITION)
@@ -171,6 +189,12 @@ class Collection:
         if self.field_types[name] is str:
             return default or ""
         return int(default or 0) if name in self.valpha_field_names else None
+
+    @cached_property
+    def field_views(self) -> tuple[tuple[str, str, type, str | int | None], ...]:
+        """Names of the fields other than the id, in order, with their predicates, types and defaults."""
+        types, defaults = self.field_types, self.field_defaults
+        return tuple((name, item, types[name], defaults[name]) for name, item in self.field_predicates.items())
 
     @cached_property
     def assigned_fields(self) -> tuple[str, ...]:
@@ -249,6 +273,11 @@ class Collection:
         }
 
     @cached_property
+    def class_field(self) -> str | None:
+        """Field whose record is the class that lists and searches filter by, if any."""
+        return next(iter(self.class_fields), None)
+
+    @cached_property
     def timestamp_fields(self) -> tuple[str, ...]:
         """Text fields that hold a timestamp."""
         return tuple(name for name, slot in self.fields.items() if slot.range == "datetime")
@@ -283,6 +312,11 @@ class Collection:
         return tuple(item.name for item in types if item.is_hierarchical and self.name in item.targets[self.name])
 
     @cached_property
+    def grouping_types(self) -> tuple[str, ...]:
+        """Names of the relation types to groups that records belong to, such as subsets."""
+        return tuple(name for name, predicate in self.relation_predicates.items() if predicate in GROUPING_PREDICATES)
+
+    @cached_property
     def relation_lists(self) -> dict[str, RelationList]:
         """Lists of related records in the v-alpha `?id=` shape, by key."""
         lists = (
@@ -297,20 +331,61 @@ class Collection:
         return any(self.name in collection.class_fields.values() for collection in COLLECTIONS.values())
 
 
+# Values of `SharedValue` within `isolate_values`, by their ids.
+_ISOLATED: ContextVar[dict[int, Any] | None] = ContextVar("isolated_values", default=None)
+
+
+@contextmanager
+def isolate_values() -> Iterator[None]:
+    """Let the current thread set shared values for itself alone, such as those of a write that is not committed."""
+    token = _ISOLATED.set({})
+    try:
+        yield
+    finally:
+        _ISOLATED.reset(token)
+
+
+class SharedValue(Generic[T]):
+    """Value that all threads see, except one that has set it within `isolate_values`."""
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def get(self) -> T:
+        isolated = _ISOLATED.get()
+        return self._value if isolated is None else isolated.get(id(self), self._value)
+
+    def set(self, value: T) -> None:
+        isolated = _ISOLATED.get()
+        if isolated is None:
+            self._value = value
+        else:
+            isolated[id(self)] = value
+
+
 class Registry(Mapping[str, T]):
     """Mapping whose items are replaced all at once when a vocabulary or a schema changes."""
 
-    _items: dict[str, T]
-
     def __init__(self) -> None:
-        self.replace({})
+        self._shared: SharedValue[Any] = SharedValue(self._index({}))
+
+    def _index(self, items: dict[str, T]) -> dict[str, T]:
+        """Return the items with what is derived from them."""
+        return items
+
+    @property
+    def _items(self) -> dict[str, T]:
+        items: dict[str, T] = self._shared.get()
+        return items
 
     def replace(self, items: dict[str, T]) -> None:
         """Replace all items. Iterations that have begun go on with the former ones."""
-        self._items = items
+        self._shared.set(self._index(items))
 
     def __getitem__(self, name: str) -> T:
-        return self._items[name]
+        # Not through the property, since this is called several times for each record of an import.
+        item: T = self._shared.get()[name]
+        return item
 
     def __contains__(self, name: object) -> bool:
         return name in self._items
@@ -322,50 +397,82 @@ class Registry(Mapping[str, T]):
         return len(self._items)
 
 
-class CollectionRegistry(Registry[Collection]):
-    """Collections by the name that is unique in the database."""
-
-    # Names of those that are searched by default.
-    searched: tuple[str, ...]
-    # Names of the hierarchical relation types within each collection that has any.
-    hierarchies: dict[str, tuple[str, ...]]
-    # By vocabulary and URI of the class.
-    by_uri: dict[tuple[str, str], Collection]
-
-    def replace(self, items: dict[str, Collection]) -> None:
-        super().replace(items)
+class _IndexedCollections(dict[str, Collection]):
+    def __init__(self, items: dict[str, Collection]) -> None:
+        super().__init__(items)
         self.searched = tuple(name for name, collection in items.items() if not collection.is_auxiliary)
         hierarchies = {name: collection.hierarchical_types for name, collection in items.items()}
         self.hierarchies = {name: types for name, types in hierarchies.items() if types}
         self.by_uri = {(item.vocabulary, item.schema_class.uri): item for item in items.values()}
+
+
+class CollectionRegistry(Registry[Collection]):
+    """Collections by the name that is unique in the database."""
+
+    def _index(self, items: dict[str, Collection]) -> _IndexedCollections:
+        return _IndexedCollections(items)
+
+    @property
+    def _items(self) -> _IndexedCollections:
+        items: _IndexedCollections = self._shared.get()
+        return items
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """Names of those that are searched by default."""
+        return self._items.searched
+
+    @property
+    def hierarchies(self) -> dict[str, tuple[str, ...]]:
+        """Names of the hierarchical relation types within each collection that has any."""
+        return self._items.hierarchies
+
+    @property
+    def by_uri(self) -> dict[tuple[str, str], Collection]:
+        """Collections by vocabulary and URI of the class."""
+        return self._items.by_uri
 
     def list_names(self, vocabulary: str) -> list[str]:
         """Return the names of the collections of a vocabulary."""
         return [name for name, collection in self._items.items() if collection.vocabulary == vocabulary]
 
 
-class RelationTypes(Registry[RelationType]):
-    """Relation types by name. Names that are not declared, which are predicates, give a type too."""
-
-    # Names of those whose target is the broader record.
-    hierarchical: tuple[str, ...]
-    _by_predicate: dict[str, RelationType]
-
-    def __getitem__(self, name: str) -> RelationType:
-        return self._items.get(name) or self._describe_undeclared(name)
+class _IndexedTypes(dict[str, RelationType]):
+    def __init__(self, items: dict[str, RelationType]) -> None:
+        super().__init__(items)
+        self.by_predicate = {relation_type.predicate: relation_type for relation_type in items.values()}
+        self.hierarchical = tuple(name for name, relation_type in items.items() if relation_type.is_hierarchical)
+        # Statements of many records share predicates.
+        self.describe_undeclared = lru_cache(_MAX_UNDECLARED)(self._describe_undeclared)
 
     def _describe_undeclared(self, predicate: str) -> RelationType:
         """Return the type of a predicate, with the labels that another vocabulary or the bundled table has for it."""
-        declared = self._by_predicate.get(predicate)
+        declared = self.by_predicate.get(predicate)
         labels = (declared.label, declared.inverse_label) if declared else COMMON_RELATIONS.get(predicate)
         label, inverse_label = labels or (predicate, "")
         is_mapping = STANDARD_ROLES.get(predicate) is SlotRole.MAPPING
         return RelationType(predicate, label, inverse_label or f"{label} of", is_mapping=is_mapping)
 
-    def replace(self, items: dict[str, RelationType]) -> None:
-        super().replace(items)
-        self._by_predicate = {relation_type.predicate: relation_type for relation_type in items.values()}
-        self.hierarchical = tuple(name for name, relation_type in items.items() if relation_type.is_hierarchical)
+
+class RelationTypes(Registry[RelationType]):
+    """Relation types by name. Names that are not declared, which are predicates, give a type too."""
+
+    def _index(self, items: dict[str, RelationType]) -> _IndexedTypes:
+        return _IndexedTypes(items)
+
+    @property
+    def _items(self) -> _IndexedTypes:
+        items: _IndexedTypes = self._shared.get()
+        return items
+
+    @property
+    def hierarchical(self) -> tuple[str, ...]:
+        """Names of those whose target is the broader record."""
+        return self._items.hierarchical
+
+    def __getitem__(self, name: str) -> RelationType:
+        items: _IndexedTypes = self._shared.get()
+        return items.get(name) or items.describe_undeclared(name)
 
 
 # Those of all vocabularies that are not removed.
@@ -415,8 +522,6 @@ MAIN_RELATION_TYPES = dict(RELATION_TYPES)
 MAPPING_TYPES = tuple(relation_type for relation_type in RELATION_TYPES.values() if relation_type.is_mapping)
 EXACT_MATCH = RELATION_TYPES["exactMatch"]
 MEASUREDBY = RELATION_TYPES["MEASUREDBY"]
-PARTOF = RELATION_TYPES["PARTOF"]
-RELATED = RELATION_TYPES["RELATED"]
 CONCEPT = COLLECTIONS["concept"]
 TASK = COLLECTIONS["task"]
 DISORDER = COLLECTIONS["disorder"]

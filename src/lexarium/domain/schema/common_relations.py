@@ -1,4 +1,4 @@
-"""Labels of common relations of the Relation Ontology (RO) and the Basic Formal Ontology (BFO)."""
+"""Labels of common relations of the Relation Ontology (RO) and the Basic Formal Ontology (BFO), as in RO's releases."""
 
 # Label, and that of the opposite direction if there is one, by predicate.
 COMMON_RELATIONS: dict[str, tuple[str, str]] = {
@@ -59,9 +59,9 @@ COMMON_RELATIONS: dict[str, tuple[str, str]] = {
     "RO:0002351": ("has member", "member of"),
     "RO:0002352": ("input of", "has input"),
     "RO:0002353": ("output of", "has output"),
-    "RO:0002371": ("attached to", ""),
+    "RO:0002371": ("attached to", "attached to"),
     "RO:0002410": ("causally related to", ""),
-    "RO:0002411": ("causally upstream of", ""),
+    "RO:0002411": ("causally upstream of", "causally downstream of"),
     "RO:0002434": ("interacts with", "interacts with"),
     "RO:0002451": ("transmitted by", ""),
     "RO:0002452": ("has symptom", ""),

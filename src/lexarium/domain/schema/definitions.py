@@ -89,7 +89,7 @@ class DefinitionReader:
         """Return all definitions of a schema."""
         schema = SchemaDefinition("", 1)
         if not isinstance(root, YamlMapping):
-            self.add_problem(root.line, "This is not a LinkML schema: it should begin with keys such as `id:`.")
+            self.add_problem(root.line, "Not a LinkML schema: it must start with keys such as `id:`.")
             return schema
         entries = self._read_entries(root, "the schema")
         self._read_values(schema, entries, SCHEMA_VALUES, SCHEMA_PARTS, "the schema")
@@ -125,7 +125,7 @@ class DefinitionReader:
         if isinstance(node, YamlMapping):
             return self._read_entries(node, f"`{key}` of {owner}")
         if not (isinstance(node, YamlScalar) and node.is_null):
-            self.add_problem(line, f"`{key}` of {owner} should be names, each with its definition.")
+            self.add_problem(line, f"`{key}` of {owner} must be names with definitions.")
         return {}
 
     def _read_element(self, node: YamlNode, line: int, owner: str) -> dict[str, LocatedValue]:
@@ -133,7 +133,7 @@ class DefinitionReader:
         if isinstance(node, YamlMapping):
             return self._read_entries(node, owner)
         if not (isinstance(node, YamlScalar) and node.is_null):
-            self.add_problem(line, f"{_capitalize(owner)} should have keys, such as `description:`.")
+            self.add_problem(line, f"{_capitalize(owner)} must have keys, such as `description:`.")
         return {}
 
     def _read_values(
@@ -151,7 +151,7 @@ class DefinitionReader:
                     continue
                 value = parsers[key](node)
                 if value is None:
-                    self.add_problem(line, f"`{key}` of {owner} should be {_EXPECTED[parsers[key]]}.")
+                    self.add_problem(line, f"`{key}` of {owner} must be {_EXPECTED[parsers[key]]}.")
                 else:
                     definition.values[key] = LocatedValue(value, line)
             elif key not in parts:
@@ -175,12 +175,12 @@ class DefinitionReader:
                 known = [f"{ANNOTATION_PREFIX}{parser_key}" for parser_key in parsers]
                 similar = get_close_matches(name, known, n=1, cutoff=0.7)
                 hint = f" Did you mean `{similar[0]}`?" if similar else ""
-                self.add_problem(line, f"There is no annotation `{name}` for {owner}.{hint}")
+                self.add_problem(line, f"Unknown annotation `{name}` for {owner}.{hint}")
                 continue
             value_node = _get_annotation_value(node)
             value = None if value_node is None else parsers[key](value_node)
             if value is None:
-                self.add_problem(line, f"The annotation `{name}` of {owner} should be {_EXPECTED[parsers[key]]}.")
+                self.add_problem(line, f"The annotation `{name}` of {owner} must be {_EXPECTED[parsers[key]]}.")
             else:
                 annotations[key] = LocatedValue(value, line)
         return annotations
@@ -197,7 +197,7 @@ class DefinitionReader:
                 node = {key.text: value for key, value in node.entries}.get("prefix_reference", node)  # noqa: PLW2901
             namespace = parse_text(node)
             if namespace is None or ":" not in namespace:
-                self.add_problem(line, f"The prefix `{name}` should stand for an IRI, such as https://example.org/.")
+                self.add_problem(line, f"The prefix `{name}` must be an IRI, such as https://example.org/.")
             else:
                 prefixes[name] = namespace
         return prefixes
@@ -207,7 +207,7 @@ class DefinitionReader:
         for name, (node, line) in self._read_part(entries, "types", "the schema").items():
             element = self._read_element(node, line, f"the type `{name}`")
             types[name] = (parse_text(element["typeof"].value) if "typeof" in element else None) or "string"
-            self.add_warning(line, f"Types of a schema's own are not supported: `{name}` is read as `{types[name]}`.")
+            self.add_warning(line, f"Custom types are not supported: `{name}` is read as `{types[name]}`.")
         return types
 
     def _read_enums(self, entries: dict[str, LocatedValue]) -> dict[str, tuple[PermissibleValue, ...]]:
@@ -244,7 +244,7 @@ class DefinitionReader:
             slot_owner = f"the slot `{name}`" if owner == "the schema" else f"the slot `{name}` of {owner}"
             definition = Definition(normalize_slot_name(name), line)
             if not _is_name(name):
-                self.add_problem(line, f"`{name}` cannot be the name of a slot: names begin with a letter.")
+                self.add_problem(line, f"`{name}` cannot be the name of a slot: names must start with a letter.")
             if definition.name in slots:
                 first_line = slots[definition.name].line
                 message = f"`{name}` is `{definition.name}` in data, as is the slot on line {first_line}."
@@ -261,7 +261,7 @@ class DefinitionReader:
         owner = f"the class `{name}`"
         definition = ClassDefinition(name, line)
         if not _is_name(name):
-            self.add_problem(line, f"`{name}` cannot be the name of a class: names begin with a letter.")
+            self.add_problem(line, f"`{name}` cannot be the name of a class: names must start with a letter.")
         element = self._read_element(node, line, owner)
         self._read_values(definition, element, CLASS_VALUES, CLASS_PARTS, owner)
         definition.annotations = self._read_annotations(element, owner, CLASS_ANNOTATIONS)

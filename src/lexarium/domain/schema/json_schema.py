@@ -22,6 +22,15 @@ _TYPES: dict[str, dict[str, Any]] = {
     },
 }
 
+# Keys of ours, for what slots do not say: `formats/json/linkml_values`.
+_OWN_KEYS: dict[str, dict[str, Any]] = {
+    "@iri": {"type": ["string", "null"]},
+    "@state": {"enum": ["published", "retired"]},
+    "@replaced_by": {"type": "string"},
+    "@details": {"type": "object"},
+    "@statements": {"type": "object"},
+}
+
 
 def to_json_schema(schema: Schema, class_name: str | None = None) -> dict[str, Any]:
     """Return the JSON Schema of one class, by its LinkML or collection name, or of all.
@@ -51,9 +60,10 @@ def to_json_schema(schema: Schema, class_name: str | None = None) -> dict[str, A
 
 def _describe_class(schema: Schema, schema_class: SchemaClass) -> dict[str, Any]:
     properties = {slot.name: _describe_slot(schema, schema_class, slot) for slot in schema_class.slots.values()}
-    if schema_class.tree_root:
-        # LinkML writes the name of the container into its files.
-        properties["@type"] = {"const": schema_class.name}
+    # LinkML writes the name of the class into its files.
+    properties["@type"] = {"const": schema_class.name}
+    if not schema_class.tree_root:
+        properties |= _OWN_KEYS
     document: dict[str, Any] = {"title": schema_class.label, "type": "object", "properties": properties}
     if schema_class.description:
         document["description"] = schema_class.description

@@ -1,4 +1,4 @@
-"""Load schemas written in LinkML: the subset that `docs/schemas.md` describes."""
+"""Load schemas written in LinkML: the subset that `docs/guides/schemas.md` describes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -163,7 +163,7 @@ class _SchemaBuilder:
             line = self._schema.line_of("default_prefix")
             self._reader.add_problem(line, f"`default_prefix` is `{default_prefix}`, which `prefixes` does not have.")
         if self._schema.classes and "linkml:types" not in self._schema.get("imports", {}):
-            message = "The schema does not import `linkml:types`, without which other tools know no type."
+            message = "The schema does not import `linkml:types`, which other tools need."
             self._reader.add_warning(1, message)
 
     def _check_parents(self, definitions: Mapping[str, Definition], kind: str) -> None:
@@ -174,7 +174,7 @@ class _SchemaBuilder:
                     if parent in definitions:
                         continue
                     article = "its parent" if key == "is_a" else "its mixin"
-                    message = f"The {kind} `{name}` has `{parent}` as {article}, and there is no {kind} of that name."
+                    message = f"The {kind} `{name}` has `{parent}` as {article}, but there is no {kind} of that name."
                     self._reader.add_problem(definition.line_of(key), message)
         for cycle in _find_cycles(definitions):
             path = " → ".join(f"`{name}`" for name in (*cycle, cycle[0]))
@@ -226,7 +226,7 @@ class _SchemaBuilder:
         schema = self._schema
         base = schema.types.get(range_name, range_name)
         if base not in TYPES and base not in schema.classes and base not in schema.enums:
-            message = f"{what} is `{range_name}`, which is no type, class or enumeration."
+            message = f"{what} is `{range_name}`, which is not a type, class or enumeration."
             self._reader.add_problem(line, message[:1].upper() + message[1:])
 
     def _check_uri(self, uri: str, line: int, what: str) -> None:
@@ -400,11 +400,13 @@ class _SchemaBuilder:
         for slot in schema_class.slots.values():
             first = predicates.setdefault(slot.predicate, slot.name)
             if first != slot.name:
-                message = f"The slots `{first}` and `{slot.name}` of {owner} have one predicate, `{slot.predicate}`."
+                message = (
+                    f"The slots `{first}` and `{slot.name}` of {owner} have the same predicate, `{slot.predicate}`."
+                )
                 clashes["predicate", first, slot.name] = message
             first = names.setdefault(to_snake_case(slot.name), slot.name)
             if first != slot.name:
-                message = f"The slots `{first}` and `{slot.name}` of {owner} have one name in snake_case."
+                message = f"The slots `{first}` and `{slot.name}` of {owner} have the same name in snake_case."
                 clashes["name", first, slot.name] = message
             if slot.identifier:
                 if identifier is not None:
@@ -483,7 +485,7 @@ class _SchemaBuilder:
             is_concrete = not schema_class.abstract and not schema_class.tree_root
             has_collection = has_collection or (is_concrete and schema_class.identifier is not None)
         if not has_collection and not self._reader.problems:
-            message = "The schema has no class for records: one with a slot that is an `identifier`, and not abstract."
+            message = "The schema has no class for records: a class must have an `identifier` and not be abstract."
             self._reader.add_problem(1, message)
 
 

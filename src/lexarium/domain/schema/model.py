@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from lexarium.domain.errors import LineProblem
-from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
+from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole, contract_predicate
 
 # Order of slots that have none: after those that have.
 NO_ORDER = 1_000_000
@@ -168,6 +168,20 @@ class Schema:
         """Collections that are not auxiliary."""
         return {name: collection for name, collection in self.collections.items() if not collection.auxiliary}
 
+    def name_predicate(self, name: str) -> str:
+        """Return a CURIE or IRI as predicates are written; else that of a slot or class of this name by default."""
+        prefix, colon, local = name.partition(":")
+        if colon:
+            is_curie = prefix in self.prefixes and not local.startswith("//")
+            return contract_predicate(self.prefixes[prefix] + local if is_curie else name)
+        default_prefix = self.default_prefix or f"{self.id.rstrip('/#')}/"
+        return contract_predicate(self.prefixes.get(default_prefix, default_prefix) + name)
+
+    def find_class(self, name: str) -> SchemaClass | None:
+        """Return a class by its name, CURIE or IRI; None if there is none."""
+        uri = self.name_predicate(name)
+        return self.classes.get(name) or next((item for item in self.classes.values() if item.uri == uri), None)
+
     def slot_of(self, class_name: str, predicate: str) -> Slot | None:
         """Return the slot of a class, given by LinkML or collection name, that a predicate belongs to."""
         schema_class = self.classes.get(class_name) or self.collections.get(class_name)
@@ -182,10 +196,11 @@ class Schema:
             slot = self.slot_of(class_name, predicate)
             if slot is not None:
                 return slot.role
-        return self._roles.get(predicate)
+        return self.roles.get(predicate)
 
     @cached_property
-    def _roles(self) -> dict[str, SlotRole | None]:
+    def roles(self) -> dict[str, SlotRole | None]:
+        """Roles of predicates, declared by any class or standard."""
         roles: dict[str, SlotRole | None] = {}
         for schema_class in self.collections.values():
             for slot in schema_class.slots.values():

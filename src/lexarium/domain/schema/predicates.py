@@ -19,6 +19,7 @@ class SlotRole(StrEnum):
 
 # Prefixes that predicates are written with. They are fixed, so that a stored predicate never changes its meaning.
 NAMESPACES: dict[str, str] = {
+    "babelon": "https://w3id.org/babelon/",
     "cogat": "https://w3id.org/rwblair/legacy-cogat-linkml/",
     "dc": "http://purl.org/dc/elements/1.1/",
     "dcterms": "http://purl.org/dc/terms/",
@@ -73,6 +74,8 @@ _CURIES_BY_ROLE: dict[SlotRole, str] = {
     ),
     SlotRole.REFERENCE: "dcterms:source dc:source",
 }
+# Membership in a concept scheme, a collection or group, or a subset.
+GROUPING_PREDICATES = frozenset({"skos:inScheme", "skos:topConceptOf", "uneskos:memberOf", "oboInOwl:inSubset"})
 
 
 def expand_predicate(predicate: str) -> str:

@@ -71,15 +71,13 @@ def parse_yaml(text: str, max_nodes: int = MAX_NODES) -> YamlNode | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         detail = f"{error.context}, {error.problem}" if error.context and error.problem else error.problem
-        raise InvalidYaml(mark.line + 1 if mark else 1, f"This is not valid YAML: {detail}.") from None
+        raise InvalidYaml(mark.line + 1 if mark else 1, f"Invalid YAML: {detail}.") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise InvalidYaml(
-            line, f"This is not valid YAML: the character U+{_get_code_point(error):04X} is not allowed."
-        ) from None
+        raise InvalidYaml(line, f"Invalid YAML: the character U+{_get_code_point(error):04X} is not allowed.") from None
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        raise InvalidYaml(line, "This is not valid YAML: it contains half of a surrogate pair.") from None
+        raise InvalidYaml(line, "Invalid YAML: it contains half of a surrogate pair.") from None
 
 
 def _get_code_point(error: Any) -> int:
@@ -106,7 +104,7 @@ class _TreeBuilder:
                 document_count += 1
                 if document_count > 1:
                     line = event.start_mark.line + 1
-                    raise InvalidYaml(line, "A second document begins here; only one is read.")
+                    raise InvalidYaml(line, "A second document starts here; only one is supported.")
                 root = self._build_node(next(self._events), 0)
         return root
 
@@ -144,7 +142,7 @@ class _TreeBuilder:
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._build_node(event, depth + 1)
             if not isinstance(key, YamlScalar):
-                raise InvalidYaml(key.line, "A key should be text.")
+                raise InvalidYaml(key.line, "A key must be text.")
             mapping.entries.append((key, self._build_node(next(self._events), depth + 1)))
         return mapping
 
@@ -153,6 +151,6 @@ class _TreeBuilder:
             raise InvalidYaml(line, f"The alias *{anchor} has no anchor &{anchor} before it.")
         node = self._anchors[anchor]
         if node is None:
-            raise InvalidYaml(line, f"The alias *{anchor} is inside of what it stands for.")
+            raise InvalidYaml(line, f"The alias *{anchor} refers to a value that contains it.")
         self._count_nodes(self._sizes[anchor], line)
         return node

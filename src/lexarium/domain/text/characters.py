@@ -7,6 +7,7 @@ import unicodedata
 # NUL and lone surrogates cannot be stored in every engine or sent as JSON.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # Embeddings, overrides and isolates can make a name look like another one. The marks U+200E, U+200F and U+061C are
 # allowed: they only reorder neighbouring punctuation and digits, and Arabic and Hebrew names need them.
 _DIRECTION_CONTROL = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -38,6 +39,9 @@ def truncate_key(key: str) -> str:
 
 def find_unstorable_char(text: str) -> str | None:
     """Return the first character that cannot be stored, as `U+0000`, or None."""
+    # Most texts are ASCII, and a search for one character is faster.
+    if text.isascii() and "\x00" not in text:
+        return None
     return _format_code_point(_UNSTORABLE.search(text))
 
 
@@ -46,12 +50,17 @@ def find_control_char(text: str) -> str | None:
     return _format_code_point(_CONTROL.search(text))
 
 
+def remove_xml_forbidden(text: str) -> str:
+    """Return a text without the characters that no XML document may contain."""
+    return _NOT_IN_XML.sub("", text)
+
+
 def reject_control_chars(text: str) -> str:
     """Return the text; raise ValueError if it contains a control character."""
     char = find_control_char(text)
     if char:
         allowed = "of control characters, only tab and line breaks are"
-        raise ValueError(f"holds the character {char}, which is not allowed: {allowed}.")
+        raise ValueError(f"contains the character {char}, which is not allowed: {allowed}.")
     return text
 
 
@@ -74,8 +83,8 @@ def format_json_error(text: bytes, error: ValueError) -> str:
     except UnicodeDecodeError as decode_error:
         # The JSON decoder would report the first character.
         line = text.count(b"\n", 0, decode_error.start) + 1
-        return f"is not UTF-8: its byte {decode_error.start + 1}, on line {line}, cannot be read."
-    return f"is not JSON: {error}."
+        return f"is not valid UTF-8 at byte {decode_error.start + 1}, line {line}."
+    return f"is not valid JSON: {error}."
 
 
 def _format_code_point(match: re.Match[str] | None) -> str | None:

@@ -62,6 +62,11 @@ _MAX_RANGES = 50
 _QUALITY = re.compile(r"q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)
 
 
+def get_primary_subtag(tag: str) -> str:
+    """Return the language of a tag without script and region."""
+    return tag.partition("-")[0].lower()
+
+
 def is_language_tag(tag: str) -> bool:
     """Return whether a text has the form of a language tag in a file, which need not be valid."""
     return TAG_FORM.fullmatch(tag) is not None
@@ -167,7 +172,7 @@ def _look_up(key: str, tags_by_key: dict[str, str]) -> str | None:
 
 
 def parse_accept_language(header: str | None) -> tuple[str, ...]:
-    """Return the languages of an Accept-Language header, best first, in canonical form; `*` stands for any.
+    """Return the languages of an Accept-Language header, best first, in canonical form; `*` means any.
 
     Parts that are no language, and those with quality 0, are left out. Never raises.
     """

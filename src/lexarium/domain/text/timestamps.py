@@ -27,15 +27,6 @@ def format_timestamp(milliseconds: int) -> str:
     return dt.replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def format_timestamp_ms(milliseconds: int) -> str | None:
-    """Format as `YYYY-MM-DDThh:mm:ss.sssZ`; return None if out of range."""
-    try:
-        dt = _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return None
-    return dt.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
-
-
 def is_timestamp(text: str) -> bool:
     """Return whether a text is a timestamp in the form of `format_timestamp`."""
     if _PATTERN.fullmatch(text) is None:

@@ -7,21 +7,26 @@ from typing import Any, BinaryIO, get_args
 import orjson
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.identifiers import MAX_TARGET_BYTES, get_local_id, is_id_too_long, qualify_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_TARGET_BYTES, get_local_id, is_id_too_long, qualify_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, is_language_tag
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
-from lexarium.domain.schema.collections import Collection, get_collection
+from lexarium.domain.schema.collections import VOCABULARY, Collection, get_collection
 from lexarium.domain.statement import normalize, parse_statements
 from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.text.nouns import add_article
+from lexarium.domain.vocabulary import SERVER_CHOICES, VOCABULARIES, Vocabulary
 from lexarium.formats.json import valpha
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion, ParseError, ReadOptions, WriteOptions
 
 # Raise this when an older Lexarium would misread the output.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+# Version of an export of one vocabulary.
+_SINGLE_VERSION = 2
 
 _MAX_LINE_BYTES = 64 << 20
 _MAX_INT64 = 2**63 - 1
+_STATES = frozenset(RecordState)
+_ACTIONS = frozenset(Action)
 _ALIAS_SCOPES: tuple[str, ...] = get_args(AliasScope)
 
 
@@ -31,24 +36,37 @@ def _describe(vocabulary: Vocabulary) -> dict[str, str]:
 
 
 def write(changes: Iterable[Change | None], options: WriteOptions) -> Iterator[bytes]:
-    """Yield a header line, then a line per change; for None, an empty chunk, so that the caller can pause."""
-    header = {
-        "lexarium": "jsonl",
-        "format": FORMAT_VERSION,
-        **_describe(options.vocabulary),
-        "revision": options.revision,
-    }
+    """Yield a header line, then a line per change; for None, an empty chunk, so that the caller can pause.
+
+    If there are several vocabularies, the header names them, and each line its own.
+    """
+    slug = options.vocabulary.slug
+    slugs = list(dict.fromkeys(collection.vocabulary for collection in options.collections))
+    is_single = len(slugs) < 2
+    header: dict[str, Any] = {"lexarium": "jsonl", "format": _SINGLE_VERSION if is_single else FORMAT_VERSION}
+    if is_single:
+        header |= {} if slug == MAIN_VOCABULARY else {"vocabulary": slug}
+        header |= _describe(options.vocabulary)
+        # Elsewhere another vocabulary has other revisions, and its export should be the same.
+        header |= {"revision": options.revision} if slug == MAIN_VOCABULARY else {}
+    else:
+        header |= {"vocabularies": slugs}
     yield orjson.dumps(header) + b"\n"
-    last_write_id = write_number = 0
+    last_write, write_number = (False, 0), 0
     for change in changes:
         if change is None:
             yield b""
             continue
-        if change.write_id != last_write_id:
-            last_write_id, write_number = change.write_id, write_number + 1
+        is_head = change.collection == VOCABULARY.name
+        if (is_head, change.write_id) != last_write:
+            last_write, write_number = (is_head, change.write_id), write_number + 1
+        local_id = get_local_id(change.record_id)
+        collection = get_collection(change.collection)
+        subject = {"collection": collection.local_name, "id": local_id}
+        if not is_single:
+            subject = {"vocabulary": collection.vocabulary, **subject}
         metadata = {
-            "collection": get_collection(change.collection).local_name,
-            "id": get_local_id(change.record_id),
+            **({"vocabulary": local_id} if is_head else subject),
             "version": change.version,
             "write": write_number,
             "at": change.at,
@@ -56,12 +74,36 @@ def write(changes: Iterable[Change | None], options: WriteOptions) -> Iterator[b
             "action": change.action,
         }
         # The document is JSON already. Parsing and serializing it again would take most of the time.
-        yield orjson.dumps(metadata)[:-1] + b"," + change.document[1:] + b"\n"
+        document = _strip_choices(change) if is_head else change.document
+        yield orjson.dumps(metadata)[:-1] + b"," + document[1:] + b"\n"
+
+
+def _strip_choices(change: Change) -> bytes:
+    """Return the document of a head record without what only this server has chosen."""
+    record = change.to_record()
+    kept = [statement for statement in record.statements if statement.predicate not in SERVER_CHOICES]
+    return replace(record, statements=tuple(kept)).to_document(change.parse_origin(), change.parse_summary())
+
+
+def find_vocabularies(head: bytes) -> list[str]:
+    """Return the vocabularies that the first line of a document names: none, one, or several."""
+    try:
+        header = orjson.loads(head.partition(b"\n")[0])
+    except orjson.JSONDecodeError:
+        return []
+    if not isinstance(header, dict) or "lexarium" not in header:
+        return []
+    slugs = header.get("vocabularies", [header.get("vocabulary")])
+    return [slug for slug in slugs if isinstance(slug, str)] if isinstance(slugs, list) else []
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
-    """Yield the versions of records, or records in the v-alpha shape, one a line."""
-    line_number = 0
+    """Yield the versions of records, or records in the v-alpha shape, one a line.
+
+    If the first line names several vocabularies, each line goes into its own; else all into that of the options.
+    """
+    line_number, follows_head = 0, False
+    slugs: list[str] = []
     while line := stream.readline(_MAX_LINE_BYTES):
         line_number += 1
         if not line.strip():
@@ -73,17 +115,41 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
             problem = f"{message} is not one JSON object: {error.msg}"
             yield ParsedRecord(line_number, column=error.colno, problems=[problem])
             continue
-        if not isinstance(document, dict):
-            problem = "an object, one record, was expected on the line"
-            yield ParsedRecord(line_number, column=1, problems=[problem])
-        elif "lexarium" in document:
-            yield _parse_header(line_number, document, options)
-        elif "statements" not in document and "record" not in document:
-            yield valpha.parse_object(line_number, document, options)
-        else:
-            yield _parse_version_line(line_number, document, options)
+        if follows_head and not _is_head(document):
+            # The caller registers the vocabulary before its first record is parsed.
+            yield ParsedRecord(line_number)
+        follows_head = _is_head(document)
+        if line_number == 1:
+            named = find_vocabularies(line)
+            slugs = named if len(named) > 1 else []
+        elif slugs:
+            slug = document.get("vocabulary") if isinstance(document, dict) else None
+            if slug not in slugs:
+                message = f"its vocabulary is not one of {', '.join(slugs)}, which the first line names"
+                yield ParsedRecord(line_number, problems=[message])
+                continue
+            options = replace(options, vocabulary=VOCABULARIES.get(slug) or Vocabulary(slug))
+        yield _parse_line(line_number, document, options)
     if not line_number:
-        raise ParseError("the file is empty; a record a line was expected", 1, 1)
+        raise ParseError("the file is empty; one record per line was expected", 1, 1)
+
+
+def _is_head(document: Any) -> bool:
+    """Return whether a line is a version of the head record of a vocabulary."""
+    return isinstance(document, dict) and "vocabulary" in document and not {"collection", "lexarium"} & document.keys()
+
+
+def _parse_line(line_number: int, document: Any, options: ReadOptions) -> ParsedRecord:
+    if not isinstance(document, dict):
+        return ParsedRecord(line_number, column=1, problems=["an object, one record, was expected on the line"])
+    if "lexarium" in document:
+        return _parse_header(line_number, document, options)
+    if _is_head(document):
+        return _parse_version_line(line_number, {**document, "id": options.vocabulary.slug}, options, VOCABULARY)
+    if "statements" not in document and options.vocabulary.slug != MAIN_VOCABULARY:
+        return ParsedRecord(line_number, problems=["it has no statements"])
+    is_version = "statements" in document or "record" in document
+    return (_parse_version_line if is_version else valpha.parse_object)(line_number, document, options)
 
 
 def _parse_header(line_number: int, document: dict[str, Any], options: ReadOptions) -> ParsedRecord:
@@ -95,13 +161,19 @@ def _parse_header(line_number: int, document: dict[str, Any], options: ReadOptio
         message = f"a newer Lexarium wrote this: its format is {version}, and this one reads up to {FORMAT_VERSION}"
         raise ParseError(message, line_number, 1)
     language, own_language = document.get("language", ""), options.vocabulary.language
+    if options.vocabulary.slug not in VOCABULARIES:
+        return ParsedRecord(line_number)
     warning = f"its language is {language}, and this catalogue's is {own_language}; names are taken as they are"
     return ParsedRecord(line_number, warnings=[warning] if language and language != own_language else [])
 
 
-def _parse_version_line(line_number: int, document: dict[str, Any], options: ReadOptions) -> ParsedRecord:
+def _parse_version_line(
+    line_number: int, document: dict[str, Any], options: ReadOptions, collection: Collection | None = None
+) -> ParsedRecord:
     record = ParsedRecord(line_number, targets_are_ids=True)
-    collection = options.collection or options.parse_collection("collection", document.get("collection"), record)
+    collection = (
+        collection or options.collection or options.parse_collection("collection", document.get("collection"), record)
+    )
     if collection is None:
         return record
     record.collection = collection.name
@@ -123,7 +195,7 @@ def _parse_statements(collection: Collection, document: dict[str, Any], record: 
         return
     types = collection.field_types
     if not isinstance(assigned, dict) or not all(type(value) is types.get(name) for name, value in assigned.items()):
-        record.problems.append(f"assigned of {record_id} is not an object of fields of a {collection.name}")
+        record.problems.append(f"assigned of {record_id} is not an object of fields of {add_article(collection.name)}")
         return
     try:
         statements = normalize(parse_statements(document["statements"]))
@@ -139,9 +211,11 @@ def _parse_statements(collection: Collection, document: dict[str, Any], record: 
     if not all(targets) or any(len(target.encode()) > MAX_TARGET_BYTES for target in targets):
         record.problems.append(f"relations of {record_id} have a target that is empty or too long")
         return
-    predicates = {statement.predicate for statement in stated.own_statements}
-    names = ["id", *(name for name, predicate in collection.field_predicates.items() if predicate in predicates)]
-    record.record, record.fields = stated, {name: stated.fields[name] for name in names}
+    record.record, record.fields = stated, stated.fields
+    if "version" not in document:
+        predicates = {statement.predicate for statement in stated.own_statements}
+        names = ["id", *(name for name, predicate in collection.field_predicates.items() if predicate in predicates)]
+        record.fields = {name: stated.fields[name] for name in names}
 
 
 class _VersionParser:
@@ -158,10 +232,10 @@ class _VersionParser:
         if self._document.get("id", self._id) != self._id:
             self._add_problem("id", f"is not its record's, {self._id}")
         state = self._get_text("state", RecordState.PUBLISHED)
-        if state in set(RecordState):
+        if state in _STATES:
             record.state = RecordState(state)
         else:
-            self._add_problem("state", f"is none of {', '.join(RecordState)}")
+            self._add_problem("state", f"is not one of {', '.join(RecordState)}")
         replaced_by = self._get_text("replaced_by", None)
         record.replaced_by = None if replaced_by is None else qualify_id(self._collection.vocabulary, replaced_by)
         if record.record is None:
@@ -169,14 +243,13 @@ class _VersionParser:
             record.sources = tuple(self._get_texts("sources", self._document.get("sources", [])))
             self._parse_relations()
         else:
-            record.record = replace(
-                record.record, state=record.state or RecordState.PUBLISHED, replaced_by=record.replaced_by
-            )
+            record.record = record.record.with_state(record.state or RecordState.PUBLISHED, record.replaced_by)
+        if "version" in self._document:
+            self._parse_version()
+        elif record.record is not None:
             record.aliases, record.sources = record.record.stored_aliases or None, record.record.sources
             record.relations = sorted(record.record.relations)
             record.complete_relations = [(name, "source") for name in sorted(self._collection.relation_types)]
-        if "version" in self._document:
-            self._parse_version()
 
     def _parse_relations(self) -> None:
         targets_by_type = self._document.get("relations", {})
@@ -186,7 +259,9 @@ class _VersionParser:
         relation_types = self._collection.relation_types
         for name, targets in targets_by_type.items():
             if name not in relation_types:
-                self._add_problem("relations", f"has {name!r}, which is no relation of a {self._collection.name}")
+                self._add_problem(
+                    "relations", f"has {name!r}, which is not a relation of {add_article(self._collection.name)}"
+                )
                 continue
             for target in self._get_texts(f"relations/{name}", targets):
                 is_internal = not relation_types[name].is_mapping
@@ -212,11 +287,11 @@ class _VersionParser:
         actor, action = self._get_text("actor", "") or "", self._get_text("action", "") or ""
         if not actor or is_id_too_long(actor):
             self._add_problem("actor", "is missing, or too long")
-        if action not in set(Action):
-            self._add_problem("action", f"is none of {', '.join(Action)}")
-        origin = self._parse_origin()
+        if action not in _ACTIONS:
+            self._add_problem("action", f"is not one of {', '.join(Action)}")
+        origin, summary = self._parse_origin(), self._get_text("summary", "") or ""
         if not self._record.problems:
-            self._record.version = ParsedVersion(version_number, write_id, at, actor, Action(action), origin)
+            self._record.version = ParsedVersion(version_number, write_id, at, actor, Action(action), origin, summary)
 
     def _parse_origin(self) -> ProposalOrigin | None:
         origin = self._document.get("proposed")
@@ -236,7 +311,10 @@ class _VersionParser:
 
     def _get_text(self, name: str, default: str | None) -> str | None:
         value = self._document.get(name)
-        return default if value is None else next(iter(self._get_texts(name, [value])), default)
+        if value is None:
+            return default
+        is_valid = isinstance(value, str) and not find_unstorable_char(value)
+        return value if is_valid or self._get_texts(name, [value]) else default
 
     def _get_texts(self, name: str, values: Any) -> list[str]:
         """Return a list of texts; if it is not valid, add a problem and return an empty list."""
@@ -245,7 +323,7 @@ class _VersionParser:
             return []
         char = find_unstorable_char("".join(values))
         if char:
-            self._add_problem(name, f"holds the character {char}, which cannot be stored")
+            self._add_problem(name, f"contains the character {char}, which cannot be stored")
             return []
         return values
 

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import orjson
 
-from lexarium.domain.identifiers import MAX_ID_BYTES, MAX_TARGET_BYTES, has_prefix, is_id_too_long
+from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, MAX_TARGET_BYTES, has_prefix, is_id_too_long
 from lexarium.domain.record import Record, Relation
 from lexarium.domain.schema.collections import COLLECTIONS_BY_TYPE, SCHEMA, Collection
 from lexarium.domain.schema.model import Slot
@@ -17,6 +17,7 @@ from lexarium.domain.schema.yaml_nodes import InvalidYaml, YamlMapping, YamlNode
 from lexarium.domain.statement import Node, Text, Value
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.text.timestamps import is_timestamp
+from lexarium.formats.json.linkml_statements import write_statements
 from lexarium.formats.json.stream import iter_members
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter, WriteOptions
 from lexarium.formats.reading import open_seekable
@@ -60,7 +61,7 @@ def _parse_type(stated: Any, line: int) -> Collection:
     collection = COLLECTIONS_BY_TYPE.get(stated) if isinstance(stated, str) else None
     if collection is None:
         names = ", ".join(schema_class.name for schema_class in SCHEMA.collections.values())
-        raise ParseError(f"its {_TYPE_KEY} is {stated!r}, which is none of {names}, nor a container of one", line, 1)
+        raise ParseError(f"its {_TYPE_KEY} is {stated!r}, which is not one of {names}, nor a container of one", line, 1)
     return collection
 
 
@@ -80,7 +81,7 @@ class _ContainerReader:
                 for entry_line, entry in value:
                     yield self._parse_entry(entry_line, entry)
             elif key != _TYPE_KEY:
-                self._warnings.add(f"{key} is no part of a container; it was left out", f"line {line}")
+                self._warnings.add(f"{key} is not part of a container; it was skipped", f"line {line}")
         if not keys.intersection((_ENTRIES_KEY, _TYPE_KEY)):
             raise ParseError(f"it has no {_ENTRIES_KEY}; LinkML data were expected", 1, 1)
         yield ParsedRecord(0, counted_warnings=self._warnings)
@@ -104,7 +105,7 @@ class _ContainerReader:
             elif name in collection.fields:
                 self._parse_field(record, record_id, slots[name], entry[name])
         for key in sorted(entry.keys() - collection.fields.keys() - relations.keys() - {_TYPE_KEY}):
-            message = f"{key} is no slot of {collection.schema_class.name}; it was left out"
+            message = f"{key} is not a slot of {collection.schema_class.name}; it was skipped"
             self._warnings.add(message, record_id)
         record.complete_relations = [(name, "source") for name in collection.relation_predicates]
         self._check_form(collection, record)
@@ -117,7 +118,7 @@ class _ContainerReader:
         if text is None:
             record.problems.append(f"{slot.name} of {record_id} is not one text")
         elif not text:
-            self._warnings.add("an empty text was left out", f"{slot.name} of {record_id}")
+            self._warnings.add("an empty text was skipped", f"{slot.name} of {record_id}")
         elif slot.range != "integer":
             record.fields[slot.name] = text
             if text == "None":
@@ -126,7 +127,7 @@ class _ContainerReader:
             record.fields[slot.name] = number
         else:
             record.fields[slot.name], record.is_typed = text, False
-            self._warnings.add(f"{slot.name} is no whole number; it was kept as text", f"that of {record_id}")
+            self._warnings.add(f"{slot.name} is not a whole number; it was kept as text", f"that of {record_id}")
 
     def _parse_references(
         self, record: ParsedRecord, record_id: str, slot: Slot, relation_type: str, value: Any
@@ -136,9 +137,9 @@ class _ContainerReader:
         known: set[str] = set()
         for target in targets:
             if target == "":
-                self._warnings.add("an empty text was left out", f"{slot.name} of {record_id}")
+                self._warnings.add("an empty text was skipped", f"{slot.name} of {record_id}")
             elif target is None or find_unstorable_char(target) or len(target.encode()) > max_bytes:
-                record.problems.append(f"{slot.name} of {record_id} has a value that is no id")
+                record.problems.append(f"{slot.name} of {record_id} has a value that is not an id")
             elif target in known:
                 self._warnings.add("a list has an id twice; it was kept once", f"{slot.name} of {record_id}")
             else:
@@ -152,7 +153,10 @@ class _ContainerReader:
             add(f"an id does not have the form {collection.id_prefixes[0]}_…", record_id)
         names = [slot.name for slot in collection.schema_class.slots_by_role[SlotRole.NAME] if slot.name in fields]
         if "name" not in names:
-            add(f"a record has no name; its {names[0]} stands for it" if names else "a record has no name", record_id)
+            add(
+                f"a record has no name; its {names[0]} is used as its name" if names else "a record has no name",
+                record_id,
+            )
         if any(_HTML_ENTITY.search(fields[name]) for name in names):
             add("a name contains an HTML entity; it was kept", record_id)
         for name, prefix in collection.id_fields.items():
@@ -213,6 +217,9 @@ def _to_value(node: YamlNode) -> Any:
 def write(records: Iterable[Record], options: WriteOptions) -> Iterator[bytes]:
     """Yield a container of one class, or, for several, one whose entries state their classes."""
     collections = options.collections
+    if options.vocabulary.slug != MAIN_VOCABULARY:
+        yield from write_statements(records, options.vocabulary, collections)
+        return
     container = _CONTAINERS.get(collections[0].schema_class.name) if len(collections) == 1 else None
     head = {_TYPE_KEY: container} if container else {}
     yield orjson.dumps(head | {_ENTRIES_KEY: []}).removesuffix(b"]}")
@@ -236,7 +243,7 @@ def _build_entry(record: Record) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     for name, slot in record.collection.schema_class.slots.items():
         if slot.identifier:
-            entry[name] = record.id
+            entry[name] = record.local_id
         elif slot.predicate in values:
             slot_values = [_to_json(slot, value) for value in values[slot.predicate]]
             entry[name] = slot_values if slot.multivalued else slot_values[0]

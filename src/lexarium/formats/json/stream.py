@@ -3,8 +3,8 @@
 import codecs
 import json
 import re
-from collections.abc import Iterator
-from typing import IO, Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -39,12 +39,7 @@ def iter_members(stream: IO[bytes], array_key: str) -> Iterator[tuple[int, str, 
     The value of `array_key` is an iterator over the objects of an array, as `iter_objects` yields them.
     """
     cursor = _JsonCursor(stream)
-    cursor.expect("{", "this is not a JSON object")
-    has_more = cursor.peek() != "}"
-    while has_more:
-        cursor.peek()
-        line, key = cursor.line, cursor.read_key()
-        cursor.expect(":", "a colon was expected")
+    for line, key in cursor.iter_keys("this is not a JSON object"):
         if key == array_key:
             if cursor.peek() != "[":
                 raise cursor.error(f"{array_key} is not an array of objects")
@@ -54,12 +49,37 @@ def iter_members(stream: IO[bytes], array_key: str) -> Iterator[tuple[int, str, 
             for _ in objects:
                 pass
         else:
-            cursor.peek()
             yield line, key, cursor.read_value()
-        has_more = cursor.peek() == ","
-        if has_more:
-            cursor.skip()
-    cursor.expect("}", "a comma or the end of the object was expected")
+    cursor.expect_end()
+
+
+class JsonItem(NamedTuple):
+    """Item of an array or object that is a member of the document, or a member that is neither."""
+
+    line: int
+    # Key of the member; empty if the document is an array.
+    member: str
+    # Key of the item if the member is an object.
+    key: str | None
+    value: Any
+
+
+def iter_items(stream: IO[bytes]) -> Iterator[JsonItem]:
+    """Yield the items of a document one by one; raise ParseError."""
+    cursor = _JsonCursor(stream)
+    if cursor.peek() == "[":
+        for line, value in cursor.iter_array(cursor.read_value):
+            yield JsonItem(line, "", None, value)
+    else:
+        for line, member in cursor.iter_keys("this is neither a JSON object nor an array"):
+            if cursor.peek() == "[":
+                for item_line, value in cursor.iter_array(cursor.read_value):
+                    yield JsonItem(item_line, member, None, value)
+            elif cursor.peek() == "{":
+                for item_line, key in cursor.iter_keys(""):
+                    yield JsonItem(item_line, member, key, cursor.read_value())
+            else:
+                yield JsonItem(line, member, None, cursor.read_value())
     cursor.expect_end()
 
 
@@ -102,18 +122,34 @@ class _JsonCursor:
         if self.peek():
             raise self.error("nothing was expected after the end of the document")
 
-    def iter_array(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Read the array of objects that begins here; yield each with its line."""
+    def iter_array(self, read_item: Callable[[], Any] | None = None) -> Iterator[tuple[int, Any]]:
+        """Read the array that begins here, by default of objects; yield each item with its line."""
+        read_item = read_item or self.read_object
         self.skip()
         has_more = self.peek() != "]"
         while has_more:
             yield from self.read_flat_objects()
-            yield self.line, self.read_object()
+            yield self.line, read_item()
             has_more = self.peek() == ","
             if has_more:
                 self.skip()
                 self.peek()
         self.expect("]", "a comma or the end of the array was expected")
+
+    def iter_keys(self, reason: str) -> Iterator[tuple[int, str]]:
+        """Read the object that begins here; yield each key with its line, before the value, which the caller reads."""
+        self.expect("{", reason)
+        has_more = self.peek() != "}"
+        while has_more:
+            self.peek()
+            line, key = self.line, self.read_key()
+            self.expect(":", "a colon was expected")
+            self.peek()
+            yield line, key
+            has_more = self.peek() == ","
+            if has_more:
+                self.skip()
+        self.expect("}", "a comma or the end of the object was expected")
 
     def read_key(self) -> str:
         """Read the key of a member, which begins here."""
@@ -159,7 +195,7 @@ class _JsonCursor:
             except RecursionError:
                 raise self.error("the record is nested too deeply") from None
             except ValueError:
-                raise self.error("the record holds a number with too many digits") from None
+                raise self.error("the record has a number with too many digits") from None
             if end == len(self._window) and self._read_more():
                 # A number may go on.
                 continue

@@ -14,6 +14,7 @@ from lexarium.domain.record import RelatedRecord, Relation
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS, SEARCH_HIT_NUMBER_KEY, Collection, Fields
 from lexarium.domain.schema.relation_types import RelationList
 from lexarium.domain.text.characters import find_unstorable_char
+from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.timestamps import is_timestamp
 from lexarium.formats.json.stream import iter_objects
 from lexarium.formats.parsed import ParsedRecord, ReadOptions, WriteOptions
@@ -132,7 +133,7 @@ def parse_fields(collection: Collection, values: dict[str, Any], record: ParsedR
         if key in collection.relation_lists:
             _parse_relations(collection.relation_lists[key], record_id, value, record)
         elif key not in field_types and key not in ("type", SEARCH_HIT_NUMBER_KEY):
-            record.warnings.append(f"{key} of {record_id} is not a field of {collection.name}; it was left out")
+            record.warnings.append(f"{key} of {record_id} is not a field of {collection.name}; it was skipped")
 
 
 def _parse_fields_fast(collection: Collection, values: dict[str, Any], record: ParsedRecord) -> bool:
@@ -182,7 +183,7 @@ def _add_format_warnings(collection: Collection, record: ParsedRecord) -> None:
         return
     record_id = fields["id"]
     if not has_prefix(record_id, collection.id_prefixes):
-        record.warnings.append(f"the id {record_id} does not have the form of a {collection.name}'s")
+        record.warnings.append(f"the id {record_id} does not have the form of {add_article(collection.name)}'s")
     if fields.get("name") == "":
         record.warnings.append(f"{record_id} has an empty name")
     for name, prefix in collection.id_fields.items():

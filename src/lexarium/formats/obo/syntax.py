@@ -6,12 +6,13 @@ The output follows version 1.4.
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO
 
+from lexarium.domain.schema.predicates import contract_predicate
 from lexarium.domain.statement import Statement, Text
-from lexarium.formats.parsed import ParsedRecord, ParseError
+from lexarium.formats.parsed import ParseError
 
 MAX_LINE_CHARS = 16 << 20
 
@@ -24,17 +25,26 @@ _LENIENT_QUOTED = re.compile(r'"(.*)"(?=(?:\s+[^\s"\[]+){0,2}\s*\[)')
 _LIST = re.compile(r'\[((?:[^\]\\"]++|\\.|"[^"\\]*(?:\\.[^"\\]*)*")*+)\]')
 _ITEM = re.compile(r'((?:[^,"\\]++|\\.)*+)((?:"[^"\\]*(?:\\.[^"\\]*)*")?)[^,]*,?')
 _TOKEN = re.compile(r"[ \t]*((?:[^ \t\\]|\\.)+)")
-_XREF_NAME = re.compile(r'((?:[^\s"{\\]|\\.|\s+(?![!{"\s]))*)')
 _COMMENT = re.compile(r"(?:(?<=\s)|^)!.*")
 _QUALIFIER_START = re.compile(r'\{\s*+[^\s{}="]++\s*+=\s*+"')
 _QUALIFIER = re.compile(r'(?<![^\s={},"])([^\s={},"]++)\s*+=\s*+"([^"\\]*(?:\\.[^"\\]*)*)"')
+# Qualifiers and a comment, as the end of a clause should be.
+_TRAILER = re.compile(r'\s*+(\{(?:[^"{}\\]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|\\.)*+\}|)\s*+(?:!.*)?', re.DOTALL)
 _ESCAPE_SEQUENCE = re.compile(r"\\(.)", re.DOTALL)
+
+# Qualifier, after all others, for the rest of a clause that is none of its parts.
+UNREAD = "lexarium:unread"
 
 _ESCAPE_CHARS = {"n": "\n", "r": "\r", "f": "\f", "t": "\t", "W": " "}
 _CONTROL_ESCAPES = {char: f"\\{letter}" for letter, char in _ESCAPE_CHARS.items() if letter != "W"}
 _QUOTED_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", **_CONTROL_ESCAPES})
 _UNQUOTED_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "{": r"\{", "}": r"\}", "!": r"\!", **_CONTROL_ESCAPES})
 _IDENTIFIER_ESCAPES = str.maketrans({char: f"\\{char}" for char in '\\"{}!,[] '} | _CONTROL_ESCAPES)
+# Most texts have none of these, and a search is several times as fast as a translation.
+_QUOTED_SPECIAL, _UNQUOTED_SPECIAL, _IDENTIFIER_SPECIAL = (
+    re.compile(f"[{re.escape(''.join(map(chr, escapes)))}]")
+    for escapes in (_QUOTED_ESCAPES, _UNQUOTED_ESCAPES, _IDENTIFIER_ESCAPES)
+)
 
 
 @dataclass(slots=True)
@@ -86,15 +96,6 @@ def iter_stanzas(file: IO[bytes]) -> Iterator[Stanza | ParseError]:
         text.detach()
 
 
-def parse_clauses(stanza: Stanza, parse: Callable[[Clause], None]) -> Iterator[ParsedRecord]:
-    """Parse the clauses of a stanza; yield the errors as rejected records."""
-    for clause in stanza.clauses:
-        try:
-            parse(clause)
-        except ParseError as error:
-            yield error.to_parsed_record()
-
-
 def _parse_stanza_line(line: str, line_number: int) -> Stanza:
     match = _STANZA.fullmatch(line)
     stanza_type = match.group(1).strip() if match else ""
@@ -129,23 +130,29 @@ def parse_unquoted(clause: Clause) -> str:
 def split_qualifiers(clause: Clause) -> tuple[str, tuple[Statement, ...]]:
     """Return a value without its comment, still escaped, and the qualifiers in braces at its end."""
     value = clause.value
+    start = _QUALIFIER_START.search(value) if "{" in value else None
+    if start and not _COMMENT.search(value, 0, start.start()) and _TRAILER.fullmatch(value, start.start()):
+        return _strip_unescaped(value[: start.start()]), parse_qualifiers(value[start.start() :])
     if "!" in value:
         value = _strip_unescaped(_COMMENT.sub("", value))
     content = value[:-1].rstrip() if value.endswith("}") else ""
     opening = _QUALIFIER_START.search(content, 0, len(content) - 1) if content.endswith('"') else None
     if opening is None:
         return value, ()
-    return value[: opening.start()].rstrip(), parse_qualifiers(value[opening.start() :])
+    return _strip_unescaped(value[: opening.start()]), parse_qualifiers(value[opening.start() :])
 
 
 def parse_qualifiers(text: str) -> tuple[Statement, ...]:
     """Return the qualifiers in braces in a text, before any comment."""
-    return state_qualifiers(_parse_qualifiers(_COMMENT.sub("", text)))
+    return state_qualifiers(_parse_qualifiers(text)) if text else ()
 
 
-def state_qualifiers(qualifiers: Mapping[str, str]) -> tuple[Statement, ...]:
+def state_qualifiers(qualifiers: Iterable[tuple[str, str]]) -> tuple[Statement, ...]:
     """Return qualifiers as statements."""
-    return tuple(Statement(f"oboInOwl:{name}", Text(value)) for name, value in qualifiers.items())
+    return tuple(
+        Statement(contract_predicate(name) if ":" in name else f"oboInOwl:{name}", Text(value))
+        for name, value in qualifiers
+    )
 
 
 def parse_identifier(clause: Clause) -> tuple[str, str]:
@@ -156,11 +163,13 @@ def parse_identifier(clause: Clause) -> tuple[str, str]:
     return unescape(match.group(1)), clause.value[match.end() :].lstrip(" \t")
 
 
-def parse_xref(clause: Clause) -> str:
-    """Return the identifier of a dbxref, which in published files may contain spaces."""
-    match = _XREF_NAME.match(clause.value)
-    assert match is not None
-    return unescape(match.group(1).strip())
+def parse_only_identifier(clause: Clause) -> tuple[str, tuple[Statement, ...]]:
+    """Return the identifier that is a value, and its qualifiers. One without a prefix may have spaces."""
+    name, rest = parse_identifier(clause)
+    if not rest or rest[0] in "!{" or ":" in name:
+        return name, parse_qualifiers(rest)
+    value, qualifiers = split_qualifiers(clause)
+    return unescape(value), qualifiers
 
 
 def parse_quoted(clause: Clause) -> tuple[str, str]:
@@ -172,31 +181,35 @@ def parse_quoted(clause: Clause) -> tuple[str, str]:
     return unescape(match.group(1)), clause.value[match.end() :].strip(" \t")
 
 
-def parse_trailer(rest: str) -> tuple[str, list[str], dict[str, str]]:
-    """Return the words, dbxrefs and qualifiers that follow a quoted text."""
+def parse_trailer(rest: str) -> tuple[str, list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the words, the dbxrefs with their descriptions and the qualifiers that follow a quoted text."""
     opening = rest.find("[")
     if opening < 0:
-        words, _, remainder = rest.partition("{")
-        return words.partition("!")[0], [], _parse_qualifiers(remainder)
+        words, brace, remainder = rest.partition("{")
+        return words.partition("!")[0], [], _parse_qualifiers(brace + remainder)
     match = _LIST.match(rest, opening)
     if match is None:
-        return rest[:opening], _parse_xref_list(rest[opening + 1 :].rpartition("]")[0]), {}
+        return rest[:opening], _parse_xref_list(rest[opening + 1 :].rpartition("]")[0]), []
     return rest[:opening], _parse_xref_list(match.group(1)), _parse_qualifiers(rest[match.end() :])
 
 
-def _parse_xref_list(text: str) -> list[str]:
+def _parse_xref_list(text: str) -> list[tuple[str, str]]:
     items = []
     for match in _ITEM.finditer(text):
         name, description = unescape(_strip_unescaped(match.group(1))), unescape(match.group(2)[1:-1])
-        if description:
-            name = f'{name} "{description}"' if name else description
-        if name:
-            items.append(name)
+        if name or description:
+            items.append((name, description) if name else (description, ""))
     return items
 
 
-def _parse_qualifiers(text: str) -> dict[str, str]:
-    return {name: unescape(value) for name, value in _QUALIFIER.findall(text)}
+def _parse_qualifiers(text: str) -> list[tuple[str, str]]:
+    if not text:
+        return []
+    match = _TRAILER.fullmatch(text)
+    content = match[1] if match else _COMMENT.sub("", text)
+    qualifiers = [(name, unescape(value)) for name, value in _QUALIFIER.findall(content)]
+    unread = _QUALIFIER.sub("", content).strip(" \t\r\n{},")
+    return [*qualifiers, (UNREAD, unread)] if unread else qualifiers
 
 
 def unescape(text: str) -> str:
@@ -211,12 +224,12 @@ def _unescape_match(match: re.Match[str]) -> str:
 
 def format_quoted(text: str) -> str:
     """Quote a text."""
-    return f'"{text.translate(_QUOTED_ESCAPES)}"'
+    return f'"{text.translate(_QUOTED_ESCAPES) if _QUOTED_SPECIAL.search(text) else text}"'
 
 
 def format_unquoted(text: str) -> str:
     """Escape a text without quotes, also the spaces at its ends."""
-    escaped = text.translate(_UNQUOTED_ESCAPES)
+    escaped = text.translate(_UNQUOTED_ESCAPES) if _UNQUOTED_SPECIAL.search(text) else text
     if escaped.endswith(" "):
         escaped = f"{escaped[:-1]}\\ "
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
@@ -224,10 +237,15 @@ def format_unquoted(text: str) -> str:
 
 def format_xref(identifier: str) -> str:
     """Escape an identifier in a list of dbxrefs."""
-    return identifier.translate(_IDENTIFIER_ESCAPES)
+    if _IDENTIFIER_SPECIAL.search(identifier):
+        identifier = identifier.translate(_IDENTIFIER_ESCAPES)
+    prefix, colon, local = identifier.partition(":")
+    return prefix + colon + local.replace(":", r"\:")
 
 
 def format_identifier(identifier: str) -> str:
     """Escape an identifier; leave an IRI as it is, as other programs expect."""
+    if not _IDENTIFIER_SPECIAL.search(identifier):
+        return identifier
     is_iri = "://" in identifier and not any(char in identifier for char in '\\"{} \n\r\t\f')
     return identifier if is_iri else identifier.translate(_IDENTIFIER_ESCAPES)

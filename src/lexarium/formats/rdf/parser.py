@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from typing import IO, NamedTuple
+from xml.etree import ElementTree
 
 import pyoxigraph
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat
 
-from lexarium.formats.parsed import ParseError
+from lexarium.domain.schema.predicates import expand_predicate
+from lexarium.formats.parsed import ParseError, WarningCounter
 from lexarium.formats.rdf import xml_guard
-from lexarium.formats.rdf.predicates import expand_curies
 
 _BLOCK_BYTES = 1 << 16
 # A long prefix or base may be used a million times.
@@ -27,7 +29,7 @@ _MAX_TRIPLE_TERMS = 100
 # After so many lines without a triple, read whole blocks: the parser scans a long text from its start with each read.
 _MAX_LINES_WITHOUT_TRIPLE = 50
 _MAX_LIST_CELLS = 2_000_000
-_LIST_PREDICATES = expand_curies("rdf:first rdf:rest")
+_LIST_PREDICATES = tuple(expand_predicate(f"rdf:{name}") for name in ("first", "rest"))
 
 
 class RdfLiteral(NamedTuple):
@@ -59,8 +61,12 @@ def detect_syntax(head: bytes) -> RdfFormat:
     return RdfFormat.TURTLE
 
 
-def parse_triples(stream: IO[bytes], syntax: RdfFormat, *, lists: bool = False) -> Iterator[ParsedTriple]:
-    """Yield the triples of a document while it is read, with the cells of lists only on request; raise ParseError.
+def parse_triples(
+    stream: IO[bytes], syntax: RdfFormat, warnings: WarningCounter | None = None
+) -> Iterator[ParsedTriple]:
+    """Yield the triples of a document while it is read; raise ParseError.
+
+    Those that have triples as terms, as RDF 1.2 allows, are skipped and counted.
 
     JSON-LD that is not streamable is read completely before the first triple, and has no line numbers.
     """
@@ -75,17 +81,19 @@ def parse_triples(stream: IO[bytes], syntax: RdfFormat, *, lists: bool = False) 
             if predicate in _LIST_PREDICATES and isinstance(quad.subject, BlankNode):
                 # A small file with a long list would fill the disk with its cells.
                 cells += 1
-                if not lists:
-                    continue
                 if cells > _MAX_LIST_CELLS:
                     raise ParseError(f"its lists have more than {_MAX_LIST_CELLS // 2:,} members", max(line, 1), 1)
             value = _convert_node(quad.object, line)
+            if isinstance(value, RdfLiteral) and value.datatype == _XML_LITERAL and syntax == RdfFormat.RDF_XML:
+                value = value._replace(text=_canonicalize_xml(value.text))
             if isinstance(subject, str) and isinstance(predicate, str) and value is not None:
                 yield ParsedTriple(line, subject, predicate, value)
+            elif warnings is not None:
+                warnings.add("a triple about a triple (RDF 1.2) was skipped", f"line {line}" if line else "")
     except SyntaxError as error:
         raise _to_parse_error(error, syntax, reader.line) from None
     except MemoryError:
-        raise ParseError("something here is longer than 16 MiB", reader.line, 1) from None
+        raise ParseError("a value is longer than 16 MiB", reader.line, 1) from None
 
 
 class _LineTrackingReader:
@@ -219,7 +227,39 @@ _GUARDS: dict[RdfFormat, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
 }
 
 
-_STRINGS = [NamedNode(iri) for iri in expand_curies("xsd:string rdf:langString")]
+_XML_LITERAL = expand_predicate("rdf:XMLLiteral")
+_NAMESPACE_DECLARATION = re.compile(r'(?<=\s)xmlns(?::[\w.-]+)?="[^"]*"')
+
+
+def _canonicalize_xml(text: str) -> str:
+    """Return an XML literal as RDF/XML defines it: with the namespaces that it uses.
+
+    The parser declares all namespaces of the document at each outer element, and one that the element declares twice.
+    """
+    if 'xmlns:rdf="' not in text:
+        return text
+    with suppress(ElementTree.ParseError):
+        wrapped = _XML_TAG.sub(_remove_repeated_declarations, f"<x>{text}</x>")
+        return ElementTree.canonicalize(wrapped).removeprefix("<x>").removesuffix("</x>")
+    return text
+
+
+_XML_TAG = re.compile(r"<[^<>]*>")
+
+
+def _remove_repeated_declarations(tag: re.Match[str]) -> str:
+    seen: set[str] = set()
+
+    def keep_first(match: re.Match[str]) -> str:
+        name = match.group().partition("=")[0]
+        is_first = name not in seen
+        seen.add(name)
+        return match.group() if is_first else ""
+
+    return _NAMESPACE_DECLARATION.sub(keep_first, tag.group())
+
+
+_STRINGS = [NamedNode(expand_predicate(name)) for name in ("xsd:string", "rdf:langString")]
 
 
 def _convert_node(node: object, line: int) -> str | RdfLiteral | None:

@@ -92,15 +92,15 @@ class _XmlChecker:
         if value is None:
             raise self.error(f"the entity {name} is another file, and other files are not read")
         if is_parameter:
-            raise self.error(f"{name} is a parameter entity, which is not read: write out what it stands for")
+            raise self.error(f"{name} is a parameter entity, which is not read: write out its content")
         if name in _PREDEFINED_ENTITIES or name in self._entities:
             return
         if "<" in value:
-            raise self.error(f"the entity {name} holds markup; only plain text is read")
+            raise self.error(f"the entity {name} contains markup; only plain text is read")
         text = _REFERENCE.sub(self._expand_reference, value)
         if len(text) > _MAX_ENTITY_CHARS or len(self._entities) >= _MAX_ENTITIES:
             limits = f"at most {_MAX_ENTITIES:,} entities of {_MAX_ENTITY_CHARS:,} characters each"
-            raise self.error(f"the entity {name} is too much: {limits} are read")
+            raise self.error(f"the entity {name} exceeds the limits: {limits}")
         self._entities[name] = text
 
     def _expand_reference(self, match: re.Match[str]) -> str:

@@ -1,11 +1,12 @@
 """CSV and TSV: read any dialect, write RFC 4180."""
 
-import csv
+import codecs
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import BinaryIO, TextIO
 
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import (
     ALIAS_FIELDS,
@@ -13,20 +14,21 @@ from lexarium.domain.schema.collections import (
     MAIN_COLLECTIONS,
     MAIN_RELATION_TYPES,
     RELATION_TYPES,
+    Collection,
 )
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
 from lexarium.formats.reading import open_seekable
-from lexarium.formats.tables.cells import EMPTY_TEXT, escape_formula, join_aliases, join_values
+from lexarium.formats.tables.cells import EMPTY_TEXT, escape_formula, format_line, join_aliases, join_values
 from lexarium.formats.tables.dialect import SAMPLE_CHARS, detect_dialect, iter_rows
 from lexarium.formats.tables.header import DEFINITION, count_known_titles, match_columns
 from lexarium.formats.tables.rows import TableParser
+from lexarium.formats.tables.statements import write_statements
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 # Spreadsheets read a CSV file as UTF-8 only with a byte order mark.
-_BOM = {"csv": "\ufeff", "tsv": ""}
-_CHUNK_CHARS = 1 << 16
+_BOM = {"csv": codecs.BOM_UTF8, "tsv": b""}
 
 _LEADING_COLUMNS = ("collection", "id", "name", DEFINITION, "alias", "aliases", "sources")
 _FIELDS = [
@@ -35,6 +37,10 @@ _FIELDS = [
     if name not in _LEADING_COLUMNS and name not in DEFINITION_FIELDS | ALIAS_FIELDS
 ]
 EXPORT_COLUMNS = [*_LEADING_COLUMNS, *_FIELDS, *MAIN_RELATION_TYPES, "state", "replaced_by"]
+_EMPTY_CELLS = [""] * (len(_FIELDS) + len(MAIN_RELATION_TYPES))
+_RELATION_COLUMNS = {
+    name: column for column, name in enumerate(MAIN_RELATION_TYPES, len(_LEADING_COLUMNS) + len(_FIELDS))
+}
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
@@ -76,21 +82,18 @@ def _parse_table(text: TextIO, options: ReadOptions) -> Iterator[ParsedRecord]:
 
 def write(records: Iterable[Record], options: WriteOptions) -> Iterator[bytes]:
     """Yield a table in UTF-8 with a row per record."""
-    buffer = io.StringIO(newline="")
-    buffer.write(_BOM[options.format.name])
-    writer = csv.writer(buffer, delimiter=_DELIMITERS[options.format.name], lineterminator="\r\n")
-    writer.writerow(EXPORT_COLUMNS)
+    bom, delimiter = _BOM[options.format.name], _DELIMITERS[options.format.name]
+    if options.vocabulary.slug != MAIN_VOCABULARY:
+        yield bom
+        yield from write_statements(records, delimiter, options.vocabulary)
+        return
+    yield bom + format_line(EXPORT_COLUMNS, delimiter)
     for record in records:
-        writer.writerow(_format_row(record, options.vocabulary))
-        if buffer.tell() > _CHUNK_CHARS:
-            yield buffer.getvalue().encode()
-            buffer.seek(0)
-            buffer.truncate()
-    yield buffer.getvalue().encode()
+        yield format_line(_format_row(record, options.vocabulary), delimiter)
 
 
-def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
-    fields, targets_by_relation = record.fields, record.relation_targets
+def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str]:
+    fields = record.fields
     leading_texts = (
         format_id(record.id, vocabulary),
         fields["name"],
@@ -99,23 +102,29 @@ def _format_row(record: Record, vocabulary: Vocabulary) -> Sequence[str | int]:
         join_aliases(record.aliases if record.stored_aliases else (), vocabulary.language),
         join_values(record.sources),
     )
-    targets = (_format_targets(name, targets_by_relation.get(name, ()), vocabulary) for name in MAIN_RELATION_TYPES)
-    return [
-        record.collection.name,
-        *map(escape_formula, leading_texts),
-        *(_format_field(record, name) for name in _FIELDS),
-        *map(escape_formula, targets),
-        record.state,
-        escape_formula(format_id(record.replaced_by, vocabulary)) if record.replaced_by is not None else "",
-    ]
+    row = [record.collection.local_name, *map(escape_formula, leading_texts), *_EMPTY_CELLS]
+    for column, name, empty_text in _list_field_columns(record.collection):
+        value: str | int | None = fields[name]
+        if isinstance(value, str):
+            row[column] = escape_formula(value) if value else empty_text
+        elif value is not None:
+            row[column] = str(value)
+    for name, targets in record.relation_targets.items():
+        if name in _RELATION_COLUMNS:
+            row[_RELATION_COLUMNS[name]] = escape_formula(_format_targets(name, targets, vocabulary))
+    replacement = "" if record.replaced_by is None else escape_formula(format_id(record.replaced_by, vocabulary))
+    return [*row, record.state, replacement]
 
 
-def _format_field(record: Record, name: str) -> str | int:
-    value: str | int | None = record.fields[name] if name in record.collection.core_fields else None
-    if value is None or isinstance(value, int):
-        return "" if value is None else value
+@lru_cache(maxsize=1_000)
+def _list_field_columns(collection: Collection) -> list[tuple[int, str, str]]:
+    """Return the columns of the fields that a collection has, their names, and the cells of empty texts."""
     # For fields that the server sets, an empty cell states nothing, so that rows can be added by hand.
-    return escape_formula(value) if value or name in record.collection.editable_fields else EMPTY_TEXT
+    return [
+        (column, name, "" if name in collection.editable_fields else EMPTY_TEXT)
+        for column, name in enumerate(_FIELDS, len(_LEADING_COLUMNS))
+        if name in collection.core_fields
+    ]
 
 
 def _format_targets(relation: str, targets: Iterable[str], vocabulary: Vocabulary) -> str:

@@ -2,10 +2,17 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lexarium.domain.schema.collections import DEFINITION_FIELDS, MAIN_COLLECTIONS, MAIN_RELATION_TYPES, RELATION_TYPES
+from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.schema.collections import (
+    DEFINITION_FIELDS,
+    MAIN_COLLECTIONS,
+    MAIN_RELATION_TYPES,
+    RELATION_TYPES,
+    find_collection,
+)
 from lexarium.formats.parsed import ParseError
 
 # The hierarchy relation of the collection, whichever that is.
@@ -59,6 +66,39 @@ class Column:
         return self.field in ("aliases", "sources", BROADER) or self.field in RELATION_TYPES
 
 
+# Titles that a table about records has: all of one set.
+_MAPPING_TITLES = frozenset({"subject_id", "predicate_id", "object_id"})
+_TRANSLATION_TITLES = [
+    frozenset({subject, text})
+    for subject in ("subject_id", "source_id")
+    for text in ("translation_value", "translation_text")
+]
+
+
+def detect_kind(head: bytes) -> str | None:
+    """Return the format of a table about records, given its first bytes: mappings or translations; None for others."""
+    lines = (line for line in head.removeprefix(b"\xef\xbb\xbf").splitlines() if not line.startswith(b"#"))
+    titles = re.split(r"[\t,;|]", next(lines, b"").decode(errors="replace"))
+    folded = {title.strip(" \"'").casefold() for title in titles}
+    if folded >= _MAPPING_TITLES:
+        return "sssom"
+    return "translation" if any(folded >= required for required in _TRANSLATION_TITLES) else None
+
+
+# Titles that only tables of the main vocabulary have, as v-alpha spells them.
+_VALPHA_TITLES = frozenset(
+    name for collection in MAIN_COLLECTIONS.values() for name in collection.valpha_field_names if "_" in name
+)
+_MAIN_ID_PREFIXES = tuple(prefix for collection in MAIN_COLLECTIONS.values() for prefix in collection.id_prefixes)
+
+
+def is_main_table(file_name: str, titles: Iterable[str], ids: Collection[str]) -> bool:
+    """Return whether a table looks like one of the main vocabulary: by its name, its titles, or most of its ids."""
+    if find_collection(file_name.split(".", maxsplit=1)[0]) is not None or not _VALPHA_TITLES.isdisjoint(titles):
+        return True
+    return 2 * sum(has_prefix(record_id, _MAIN_ID_PREFIXES) for record_id in ids) > len(ids)
+
+
 def normalize_title(title: str) -> str:
     """Return a title for comparison: without case, spaces, punctuation and the prefix of a vocabulary."""
     last = re.split(r"[:#/]", unicodedata.normalize("NFKC", title).strip().rstrip(":#/"))[-1]
@@ -105,12 +145,12 @@ def match_columns(
     _reject_duplicates(columns, line)
     known_indexes = {column.index for column in columns}
     warnings = [
-        f"the column {title} ({index + 1}) is not known; it was left out. --map can say what it means"
+        f"the column {title} ({index + 1}) is not known; it was skipped. map it with --map"
         for index, title in enumerate(titles)
         if title and index not in known_indexes
     ]
     unused = (title for title in column_mapping if title not in titles)
-    return columns, [*warnings, *(f"there is no column {title}, though --map speaks of it" for title in unused)]
+    return columns, [*warnings, *(f"there is no column {title}, which --map names" for title in unused)]
 
 
 def _match_column(index: int, title: str, column_mapping: Mapping[str, str]) -> Column | None:

@@ -10,6 +10,7 @@ from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS, MAIN_RELATION_TYPES, Collection
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import name_key
+from lexarium.domain.text.nouns import add_article
 from lexarium.formats.foreign_ids import build_name_reference, parse_integer, parse_own_id
 from lexarium.formats.parsed import ParsedRecord, ReadOptions, WarningCounter
 from lexarium.formats.tables.cells import split_aliases, split_values, unescape_formula
@@ -22,12 +23,12 @@ _REFERENCE_FIELDS = {BROADER, "replaced_by"} | {
 }
 # Parsed before and after the other cells of a row.
 _ROW_FIELDS = ("collection", "alias")
-_TRUE_VALUES = ("1", "true", "yes", "y", "x", "obsolete", "deprecated", "retired")
-_FALSE_VALUES = ("0", "false", "no", "n")
+TRUE_VALUES = ("1", "true", "yes", "y", "x", "obsolete", "deprecated", "retired")
+FALSE_VALUES = ("0", "false", "no", "n")
 _SCIENTIFIC_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")
 _SCIENTIFIC_NUMBER_HINT = (
     ", as spreadsheets write long numbers, having rounded them: from the original, format the column as text, or as a "
-    "number without decimals, and save it again; or leave the column out"
+    "number without decimals, and save it again; or skip the column"
 )
 
 
@@ -119,11 +120,11 @@ class TableParser:
         if len(row) <= self._last_required_index:
             return f"the row has {len(row)} of {width} cells, too few for its id and name"
         if len(row) < width:
-            message = "a row has fewer cells than there are columns; the others are taken to be empty"
+            message = "a row has fewer cells than there are columns; missing cells are read as empty"
             self.warnings.add(message, f"on line {line}")
         for index in self._untitled_columns:
             if index < len(row) and row[index]:
-                self.warnings.add(f"the column {index + 1} has no name; what it holds was left out", f"on line {line}")
+                self.warnings.add(f"the column {index + 1} has no name; what it holds was skipped", f"on line {line}")
         return None
 
 
@@ -160,7 +161,8 @@ class _RowParser:
             elif name in self._collection.core_fields:
                 self._set_field(name, cell)
             elif cell:
-                message = f"the column {column.title} means nothing for a {self._collection.name}; it was left out"
+                kind = add_article(self._collection.name)
+                message = f"the column {column.title} is not supported for {kind}; it was skipped"
                 self._table.warnings.add(message, f"on line {self._record.line}")
         self._set_aliases()
         self._record.complete_relations = [
@@ -219,14 +221,14 @@ class _RowParser:
         if text in [*RecordState]:
             self._record.state = RecordState(text)
         elif text:
-            problem = f"the state of {self._label} is {cell!r}, which is none of {', '.join(RecordState)}"
+            problem = f"the state of {self._label} is {cell!r}, which is not one of {', '.join(RecordState)}"
             self._record.problems.append(problem)
 
     def parse_obsolete(self, column: Column, cell: str) -> None:
         text = cell.strip().casefold()
-        if text in _TRUE_VALUES:
+        if text in TRUE_VALUES:
             self._record.state = RecordState.RETIRED
-        elif text in _FALSE_VALUES:
+        elif text in FALSE_VALUES:
             self._record.state = RecordState.PUBLISHED
         elif text:
             self._record.problems.append(f"{column.title} of {self._label} is {cell!r}, which is neither yes nor no")
@@ -255,7 +257,7 @@ class _RowParser:
         rows = self._table.find_rows(text, collection)
         if len(rows) > 1:
             reference = f"{column.title} of {self._label} names {text[:100]!r}"
-            self._record.warnings.append(f"{reference}: several rows are called so; it was left out")
+            self._record.warnings.append(f"{reference}: several rows have this name; it was skipped")
             return None
         # If no row has this name, a record of the catalogue may have it.
         return next(iter(rows), build_name_reference(collection or self._collection.name, text))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from lexarium.search.analysis.numerals import has_numeral, to_digits
 from lexarium.search.analysis.plurals import singularize
 from lexarium.search.analysis.spelling import normalize_spelling
 
@@ -16,10 +17,14 @@ from lexarium.search.analysis.spelling import normalize_spelling
 _COMBINING_MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
     "\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0a3c-\u0a4d\u0abc-\u0acd\u0b3c-\u0b4d\u0bbe-\u0bcd"
-    "\u0c3e-\u0c4d\u0cbc-\u0ccd\u0d3e-\u0d4d\u0e31-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+    "\u0c3e-\u0c4d\u0cbc-\u0ccd\u0d3e-\u0d4d\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd"
+    "\u102b-\u103e\u17b4-\u17d3\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
 )
-# Chinese and Japanese put no space between words: each character is one.
-_UNSPACED = "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Scripts without spaces between words: each character is one. Thai and Lao, Burmese, Khmer, Chinese and Japanese.
+_UNSPACED = (
+    "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ec0-\u0ec6\u1000-\u102a\u1780-\u17b3"
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _APOSTROPHES = "'\u2019\u02bc\u2018`\u00b4"
 _HYPHENS = "-/\u2010\u2011\u2012\u2013"
@@ -91,9 +96,15 @@ class FoldedText(NamedTuple):
         return ("".join(self.words) or self.symbols)[:MAX_FOLDED_KEY_CHARS]
 
     @property
+    def number_key(self) -> str:
+        """The key with Roman numerals in digits."""
+        return "".join(map(to_digits, self.words))[:MAX_FOLDED_KEY_CHARS] or self.key
+
+    @property
     def word_forms(self) -> list[str]:
         """Every form in which one of its words may be typed."""
-        return list(dict.fromkeys([*self.words, *self.unnormalized, *self.compounds, *map(singularize, self.words)]))
+        forms = dict.fromkeys([*self.words, *self.unnormalized, *self.compounds, *map(singularize, self.words)])
+        return list(forms) if not has_numeral(self.words) else list(dict.fromkeys([*forms, *map(to_digits, forms)]))
 
     @property
     def first_word_forms(self) -> list[str]:
@@ -117,7 +128,7 @@ def has_unspaced_script(raw_word: str) -> bool:
 
 def fold(text: str) -> FoldedText:
     """Split a text into words and fold them."""
-    unnormalized, compounds = _tokenize(text)
+    unnormalized, compounds = split_text(text)
     symbols = ""
     if not unnormalized:
         head = text.casefold().replace("_", " ")[:_MAX_SYMBOLS_CHARS]
@@ -126,13 +137,7 @@ def fold(text: str) -> FoldedText:
     return FoldedText(words, unnormalized, compounds, symbols)
 
 
-def stem_words(text: str) -> tuple[Iterator[str], Iterator[str]]:
-    """Return the words of a text and its compounds, each in one form for all spellings and for plurals."""
-    words, compounds = _tokenize(text)
-    return map(_stem, words), map(_stem, compounds)
-
-
-def _tokenize(text: str) -> tuple[list[str], list[str]]:
+def split_text(text: str) -> tuple[list[str], list[str]]:
     """Return the folded words of a text in their own spelling, and hyphenated words joined."""
     text = text.casefold().replace("_", " ")
     if not text.isascii():
@@ -172,8 +177,3 @@ def _strip_word(word: str) -> str:
     unaccented = "".join(char for char in unicodedata.normalize("NFKD", word) if not unicodedata.combining(char))
     letters = unaccented.translate(_LIGATURES).casefold()
     return "".join(char for char in letters if char.isalnum() or unicodedata.category(char)[0] == "M")[:MAX_WORD_CHARS]
-
-
-@lru_cache(_CACHE_SIZE)
-def _stem(word: str) -> str:
-    return singularize(normalize_spelling(word))

@@ -19,6 +19,11 @@ _IRREGULAR = {
 }
 
 
+def find_irregular_singular(word: str) -> str | None:
+    """Return the singular of a word that no rule covers."""
+    return _IRREGULAR.get(word)
+
+
 @lru_cache(200_000)
 def singularize(word: str) -> str:
     """Return the common form of the singular and plural of a folded word.

@@ -96,7 +96,9 @@ def join_hyphenated(parts: list[str], is_word: Callable[[str], bool]) -> list[st
         return parts
     joined = parts[:2]
     for gap, word in zip(parts[2::2], parts[3::2], strict=False):
-        if _LINE_END_HYPHEN.fullmatch(gap) and is_word(joined[-1] + word):
+        # A sign, such as a closing quotation mark, is not the beginning of a word.
+        is_sign = len(joined[-1]) == 1 and not joined[-1].isalnum()
+        if _LINE_END_HYPHEN.fullmatch(gap) and not is_sign and is_word(joined[-1] + word):
             joined[-1] += gap + word
         else:
             joined += gap, word

@@ -11,7 +11,7 @@ from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.idempotency import delete_account_responses
 from lexarium.services.not_found import find_or_raise
-from lexarium.store import accounts
+from lexarium.store import accounts, comments
 from lexarium.store.database import Database
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -40,7 +40,7 @@ def get_account_summary(snapshot: Snapshot, account_id: str) -> AccountSummary:
     """Return an account and its usage; raise NotFound if it does not exist or is erased."""
     account = get_account(snapshot, account_id)
     if account.is_erased:
-        raise NotFound(f"The account {account_id} is erased.")
+        raise NotFound(f"Account {account_id} is erased.")
     return _load_summaries(snapshot, [accounts.load_vocabulary_roles(snapshot, account)])[0]
 
 
@@ -61,14 +61,14 @@ def list_accounts(database: Database) -> list[Account]:
 
 def get_account(snapshot: Snapshot, account_id: str) -> Account:
     """Return the account with an id; raise NotFound."""
-    message = f"There is no account with the id {account_id!r}."
+    message = f"Account {account_id!r} not found."
     account = find_or_raise(lambda: accounts.find_account_by_id(snapshot, account_id), account_id, message)
     return accounts.load_vocabulary_roles(snapshot, account)
 
 
 def get_account_by_name(database: Database, name: str) -> Account:
     """Return the account with a name; raise NotFound."""
-    message = f"There is no account named {name!r}. `lexarium user list` shows them."
+    message = f"Account {name!r} not found. See `lexarium user list`."
     with database.read() as snapshot:
         return find_or_raise(lambda: accounts.find_account_by_name(snapshot, name), name, message)
 
@@ -86,11 +86,11 @@ def create_account(transaction: Transaction, name: str, role: Role) -> Account:
     elif len(name) > _MAX_NAME_CHARS:
         message = f"must have at most {_MAX_NAME_CHARS} characters."
     elif char := find_control_char(name) or find_direction_control(name):
-        message = f"holds the character {char}, which is not allowed."
+        message = f"contains the character {char}, which is not allowed."
     if message:
-        raise InvalidInput("This is not a valid account.", [FieldProblem("name", message)])
+        raise InvalidInput("Invalid account.", [FieldProblem("name", message)])
     if accounts.find_account_by_name(transaction.flush(), name):
-        raise Conflict(f"There is an account named {name!r} already.")
+        raise Conflict(f"Account {name!r} already exists.")
     account = Account(mint_id("usr"), name, role)
     accounts.add_account(transaction, account, at=now_ms())
     return account
@@ -130,7 +130,7 @@ def set_vocabulary_role(transaction: Transaction, account_id: str, vocabulary: s
 
 
 def erase_account(database: Database, account_id: str) -> None:
-    """Erase the name, password and tokens of an account; its id stays in the change log.
+    """Erase the name, password, tokens and texts of comments of an account; its id stays in the change log.
 
     Raise Conflict if it is erased already or is the last admin.
     """
@@ -138,6 +138,7 @@ def erase_account(database: Database, account_id: str) -> None:
     def task(transaction: Transaction) -> None:
         _require_other_admin(transaction, _get_active_account(transaction, account_id))
         accounts.erase_account(transaction, account_id, at=now_ms())
+        comments.erase_author(transaction, account_id)
         delete_account_responses(transaction, account_id)
 
     database.run_write(task)
@@ -146,7 +147,7 @@ def erase_account(database: Database, account_id: str) -> None:
 def _get_active_account(transaction: Transaction, account_id: str) -> Account:
     account = get_account(transaction.flush(), account_id)
     if account.is_erased:
-        raise Conflict(f"The account {account_id} is erased.")
+        raise Conflict(f"Account {account_id} is erased.")
     return account
 
 

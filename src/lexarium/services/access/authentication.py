@@ -54,9 +54,9 @@ class Authenticator:
             if token is not None:
                 token = replace(token, account=accounts.load_vocabulary_roles(connection, token.account))
         if token is None or token.revoked_at is not None:
-            raise Unauthenticated("The token is not valid.")
+            raise Unauthenticated("Invalid token.")
         if _is_expired(token):
-            raise Unauthenticated("The token has expired.")
+            raise Unauthenticated("Token has expired.")
         cache[digest] = self._record_use(token, cache.get(digest))
         if len(cache) > _TOKEN_CACHE_SIZE:
             cache.popitem(last=False)
@@ -79,7 +79,7 @@ def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
         password_hash = None if find_unstorable_char(name) else accounts.find_password_hash(snapshot, name)
     # Verified without a hash too: the response time must not reveal if the account exists.
     if not verify_password(password_hash, password):
-        raise Unauthenticated("The name or the password is not right.")
+        raise Unauthenticated("Wrong name or password.")
     return create_token(
         database,
         name,
@@ -92,10 +92,10 @@ def sign_in(database: Database, name: str, password: str) -> tuple[Token, str]:
 
 def _parse_authorization(authorization: str | None) -> str:
     if not authorization:
-        raise Unauthenticated("This needs a token: send it as `Authorization: Bearer TOKEN`.")
+        raise Unauthenticated("Token required: send `Authorization: Bearer TOKEN`.")
     match = _AUTHORIZATION_PATTERN.fullmatch(authorization)
     if match is None:
-        raise Unauthenticated("The Authorization header has another form than `Bearer TOKEN`.")
+        raise Unauthenticated("Invalid Authorization header; expected `Bearer TOKEN`.")
     return match.group(1)
 
 

@@ -18,13 +18,13 @@ _hasher = PasswordHasher()
 
 def hash_password(password: str) -> str:
     """Return the hash of a new password; raise InvalidInput if it is too short or too long."""
-    detail = f"must have from {MIN_LENGTH} to {_MAX_LENGTH} characters."
+    detail = f"must have {MIN_LENGTH} to {_MAX_LENGTH} characters."
     if MIN_LENGTH <= len(password) <= _MAX_LENGTH:
         try:
             return _hasher.hash(password)
         except UnicodeEncodeError:
-            detail = "holds half of a character, which cannot be kept."
-    raise InvalidInput("This is not a valid password.", [FieldProblem("password", detail)])
+            detail = "contains an invalid character."
+    raise InvalidInput("Invalid password.", [FieldProblem("password", detail)])
 
 
 def set_password(database: Database, name: str, password: str) -> None:
@@ -35,7 +35,7 @@ def set_password(database: Database, name: str, password: str) -> None:
 
 
 def verify_current_password(
-    database: Database, caller: Caller, password: str | None, message: str = "The password stays as it is."
+    database: Database, caller: Caller, password: str | None, message: str = "Password not changed."
 ) -> None:
     """Raise InvalidInput unless this is the caller's password; a caller without one must be an admin."""
     with database.read(from_primary=True) as snapshot:
@@ -43,7 +43,7 @@ def verify_current_password(
     if password_hash is None:
         caller.require(Permission.ADMINISTER)
     elif password is None or not verify_password(password_hash, password):
-        detail = "is required, and must be the password that you have now."
+        detail = "must be your current password."
         raise InvalidInput(message, [FieldProblem("old_password", detail)])
 
 

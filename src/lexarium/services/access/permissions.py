@@ -11,13 +11,18 @@ from lexarium.domain.errors import PermissionDenied
 class Permission(Enum):
     """An action that requires a role."""
 
+    COMMENT = "comment on records"
     PROPOSE = "propose a record or a change, and withdraw one's own proposal"
-    PUBLISH = "create, change, relate, retire, merge and revert records; decide proposals; name releases; send batches"
+    PUBLISH = (
+        "create, change, relate, retire, merge and revert records; decide proposals; close and reopen comments; "
+        "name releases; send batches"
+    )
     ADMINISTER = "make, change and erase accounts, make and revoke the tokens of others, keep webhooks"
 
 
 # Reading requires no role.
 REQUIRED_ROLE = {
+    Permission.COMMENT: Role.READER,
     Permission.PROPOSE: Role.CONTRIBUTOR,
     Permission.PUBLISH: Role.CURATOR,
     Permission.ADMINISTER: Role.ADMIN,
@@ -64,6 +69,4 @@ class Caller:
         if not self.has_permission(permission, vocabulary):
             role = self.role if vocabulary is None else self.get_role(vocabulary)
             where = "" if vocabulary is None else f" in the vocabulary {vocabulary}"
-            raise PermissionDenied(
-                f"This needs the role {REQUIRED_ROLE[permission]}{where}; the token has the role {role}."
-            )
+            raise PermissionDenied(f"Role {REQUIRED_ROLE[permission]} required{where}; this token has role {role}.")

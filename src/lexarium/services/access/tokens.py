@@ -40,20 +40,20 @@ def create_token(  # noqa: PLR0913 (the options of a token)
     secret = f"lex_{secrets.token_urlsafe(32)}"
     with database.write() as transaction:
         connection = transaction.flush()
-        message = f"There is no account named {name!r}. Make it with `lexarium user add`."
+        message = f"Account {name!r} not found. Create it with `lexarium user add`."
         account = find_or_raise(lambda: accounts.find_account_by_name(connection, name), name, message)
         if account.is_erased:
-            raise Conflict(f"The account {name} is erased.")
+            raise Conflict(f"Account {name} is erased.")
         account = accounts.load_vocabulary_roles(connection, account)
         if expected_password_hash and accounts.find_password_hash(connection, name) != expected_password_hash:
-            raise Unauthenticated("The password was changed just now.")
+            raise Unauthenticated("The password has just been changed.")
         if parent is not None:
             parent_token = accounts.find_token_by_id(connection, parent)
             if parent_token is None or parent_token.revoked_at is not None:
-                raise Unauthenticated("The token was revoked just now.")
+                raise Unauthenticated("The token has just been revoked.")
         highest = account.highest_role
         if role is not None and role.rank > highest.rank:
-            raise PermissionDenied(f"{name} has the role {highest}; a token of theirs cannot have the role {role}.")
+            raise PermissionDenied(f"{name} has the role {highest}; its tokens cannot have the role {role}.")
         token = Token(
             id=mint_id("tok"),
             account=account,
@@ -96,15 +96,13 @@ def issue_token(  # noqa: PLR0913 (the options of a token)
     elif role is None:
         role = caller.highest_role
     if caller.in_session:
-        verify_current_password(database, caller, old_password, "The token was not made.")
+        verify_current_password(database, caller, old_password, "Token not created.")
     if role is not None and role.rank > caller.highest_role.rank:
-        raise PermissionDenied(f"A token with the role {caller.highest_role} cannot make one with the role {role}.")
+        raise PermissionDenied(f"A token with role {caller.highest_role} cannot create one with role {role}.")
     expires_at = compute_expiry(days)
     latest = None if caller.in_session else caller.token_expires_at
     if latest is not None and expires_at is not None and expires_at > latest:
-        raise PermissionDenied(
-            f"A token cannot make one that outlives it; it is good until {format_timestamp(latest)}."
-        )
+        raise PermissionDenied(f"The new token must expire before this one ({format_timestamp(latest)}).")
     origin = Origin.SESSION if caller.in_session else Origin.TOKEN
     return create_token(database, name, role, expires_at or latest, label, origin=origin, parent=caller.token_id)
 
@@ -116,13 +114,13 @@ def revoke_token(database: Database, token_id: str, caller: Caller | None = None
     """
 
     def task(transaction: Transaction) -> None:
-        message = f"There is no token with the id {token_id!r}. `lexarium token list` shows them."
+        message = f"Token {token_id!r} not found. See `lexarium token list`."
         token = find_or_raise(lambda: accounts.find_token_by_id(transaction.flush(), token_id), token_id, message)
         if caller and not caller.has_permission(Permission.ADMINISTER) and token.account.id != caller.account.id:
             raise NotFound(message)
         if caller is not None and token.effective_role.rank > caller.role.rank:
             raise PermissionDenied(
-                f"A token with the role {caller.role} cannot revoke one with the role {token.effective_role}."
+                f"A token with role {caller.role} cannot revoke one with role {token.effective_role}."
             )
         accounts.revoke_token(transaction, token_id, at=now_ms())
 
@@ -164,7 +162,7 @@ def list_tokens_page(
 
 def get_token(snapshot: Snapshot, token_id: str) -> Token:
     """Return the token with an id; raise NotFound."""
-    message = f"There is no token with the id {token_id!r}."
+    message = f"Token {token_id!r} not found."
     return find_or_raise(lambda: accounts.find_token_by_id(snapshot, token_id), token_id, message)
 
 

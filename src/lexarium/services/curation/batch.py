@@ -37,8 +37,13 @@ _ID_FIELDS = ("id", "target", "replaced_by")
 _CLASS_FIELDS = {name for collection in MAIN_COLLECTIONS.values() for name in collection.class_fields}
 
 
-def run_batch(
-    transaction: Transaction, caller: Caller, lines: Iterable[tuple[int, bytes]], scope: ReadScope, vocabulary: str
+def run_batch(  # noqa: PLR0913, PLR0917 (a request)
+    transaction: Transaction,
+    caller: Caller,
+    lines: Iterable[tuple[int, bytes]],
+    scope: ReadScope,
+    vocabulary: str,
+    summary: str = "",
 ) -> list[VersionedRecord]:
     """Apply numbered lines, each a JSON object; return the written records.
 
@@ -46,7 +51,7 @@ def run_batch(
     current one is changed. `$x` refers to the record that an earlier line created with `"as": "x"`. Lines that name no
     vocabulary of the scope are about the one given.
     """
-    batch = _Batch(transaction, caller, scope, vocabulary)
+    batch = _Batch(transaction, RecordWriter(transaction, caller, summary=summary), scope, vocabulary)
     for number, line in lines:
         batch.apply_line(number, line)
     return batch.finish()
@@ -57,11 +62,11 @@ class _UnresolvedAlias(Exception):
 
 
 class _Batch:
-    def __init__(self, transaction: Transaction, caller: Caller, scope: ReadScope, vocabulary: str) -> None:
+    def __init__(self, transaction: Transaction, writer: RecordWriter, scope: ReadScope, vocabulary: str) -> None:
         self._transaction = transaction
         self._scope = scope
         self._vocabulary = vocabulary
-        self._writer = RecordWriter(transaction, caller)
+        self._writer = writer
         self._saved: list[VersionedRecord] = []
         # New records are saved together: one statement for each would take most of the time.
         self._new_records: list[Record] = []
@@ -92,9 +97,9 @@ class _Batch:
     def finish(self) -> list[VersionedRecord]:
         """Return the written records, line by line; raise InvalidInput if there are problems."""
         if self._problem_count:
-            count = "1 mistake" if self._problem_count == 1 else f"{self._problem_count:,} mistakes"
-            suffix = f", of which the first {MAX_PROBLEMS:,} are told" if self._problem_count > MAX_PROBLEMS else ""
-            raise InvalidInput(f"Nothing was done: {count}{suffix}.", self._problems)
+            count = "1 problem" if self._problem_count == 1 else f"{self._problem_count:,} problems"
+            suffix = f" (first {MAX_PROBLEMS:,} shown)" if self._problem_count > MAX_PROBLEMS else ""
+            raise InvalidInput(f"Batch rejected: {count}{suffix}.", self._problems)
         self._save_new_records()
         return self._saved
 
@@ -107,7 +112,7 @@ class _Batch:
     def _find_vocabulary(self, line: Mapping[str, Any]) -> str:
         slug: str = line.get("vocabulary", self._vocabulary)
         if slug not in self._scope.slugs:
-            problem = FieldProblem("vocabulary", f"should be one of {', '.join(self._scope.slugs)}.")
+            problem = FieldProblem("vocabulary", f"must be one of {', '.join(self._scope.slugs)}.")
             raise InvalidInput("", [problem])
         return slug
 
@@ -117,7 +122,7 @@ class _Batch:
             return
         self._save_new_records()
         if find_control_char(line["id"]):
-            raise NotFound(f"There is no record with the id {line['id']!r}.")
+            raise NotFound(f"Record {line['id']!r} not found.")
         record_id = qualify_id(vocabulary, line["id"])
         current = get_published(self._transaction.flush(), None, record_id, line.get("version"))
         self._saved.append(_OPERATIONS[line["op"]](self._writer, current, line))
@@ -125,7 +130,7 @@ class _Batch:
     def _create(self, line: Mapping[str, Any], vocabulary: str) -> None:
         alias = line.get("as")
         if alias in self._ids_by_alias:
-            raise InvalidInput("", [FieldProblem("as", f"is {alias}, which an earlier line calls its record.")])
+            raise InvalidInput("", [FieldProblem("as", f"is {alias}, which an earlier line already uses.")])
         collection = find_collection(ReadScope((vocabulary,), is_chosen=True), line["collection"])
         if "id" in line["record"]:
             self._save_new_records()  # so that an id that one of them has is seen as taken
@@ -149,7 +154,7 @@ class _Batch:
             if not isinstance(value, str) or not value.startswith("$"):
                 return value
             if value[1:] not in self._ids_by_alias:
-                detail = f"is {value}, but no earlier line has made a record as {value[1:]}."
+                detail = f"is {value}, but no earlier line created a record as {value[1:]}."
                 problems.append(FieldProblem(location, detail))
                 return value
             record_id = self._ids_by_alias[value[1:]]
@@ -205,19 +210,19 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 def _validate_line(line: Mapping[str, Any]) -> None:
     op = line.get("op")
     if not isinstance(op, str) or op not in _FIELDS:
-        raise InvalidInput("", [FieldProblem("op", f"should be one of {', '.join(_FIELDS)}.")])
+        raise InvalidInput("", [FieldProblem("op", f"must be one of {', '.join(_FIELDS)}.")])
     required, optional = _FIELDS[op]
     allowed = {"op": str, **required, **optional}
     problems = [FieldProblem(name, "is required.") for name in required if name not in line]
     problems += [FieldProblem(name, f"is not a field of {op}.") for name in line if name not in allowed]
     problems += [
-        FieldProblem(name, f"should be {_TYPE_NAMES[expected_type]}.")
+        FieldProblem(name, f"must be {_TYPE_NAMES[expected_type]}.")
         for name, expected_type in allowed.items()
         if name in line and type(line[name]) is not expected_type
     ]
     invalid_fields = {problem.field for problem in problems}
     if "as" in line and "as" not in invalid_fields and not _ALIAS_PATTERN.fullmatch(line["as"]):
-        problems.append(FieldProblem("as", "should have from 1 to 100 letters, digits, - and _."))
+        problems.append(FieldProblem("as", "must have 1 to 100 letters, digits, - and _."))
     if problems:
         raise InvalidInput("", problems)
 

@@ -53,7 +53,7 @@ def find_replacement(snapshot: Snapshot, record: Record, replaced_by: str | None
         snapshot, vocabulary, replaced_by, COLLECTIONS.list_names(vocabulary)
     ):
         raise InvalidInput(
-            "The record cannot be retired so.", [FieldProblem("replaced_by", "names no other published record.")]
+            "Cannot retire the record.", [FieldProblem("replaced_by", "must be another published record.")]
         )
     return replacement
 
@@ -67,9 +67,7 @@ def check_draft(
     """
     current_draft = to_draft(current) if current else {}
     if current and draft.get("id", current.local_id) != current.local_id:
-        raise InvalidInput(
-            f"This is not a valid {collection.local_name}.", [FieldProblem("id", "stays as it is: ids do not change.")]
-        )
+        raise InvalidInput(f"Invalid {collection.local_name}.", [FieldProblem("id", "cannot be changed.")])
     return _check(
         collection,
         draft,
@@ -98,24 +96,24 @@ def check_new_draft(transaction: Transaction, collection: Collection, draft: Map
         problems = [] if problem is None else [FieldProblem("id", problem)]
         raise InvalidInput(str(error), [*problems, *error.problems]) from None
     if problem is not None:
-        raise InvalidInput(f"This is not a valid {collection.label}.", [FieldProblem("id", problem)])
+        raise InvalidInput(f"Invalid {collection.label}.", [FieldProblem("id", problem)])
     if local_id is None:
         return checked
     if records.find(transaction.flush(), qualify_id(collection.vocabulary, local_id)) is not None:
-        raise Conflict(f"The id {local_id} is taken: ids are never used again.")
+        raise Conflict(f"ID {local_id} is already used. IDs are never reused.")
     return {"id": local_id, **checked}
 
 
 def _find_new_id_problem(rule: MintingRule | None, local_id: Any) -> str | None:
     if local_id is None:
         is_required = rule is not None and rule.kind is MintingKind.NONE
-        return "is required: this vocabulary mints no ids." if is_required else None
+        return "is required: this vocabulary has no pattern for new IDs." if is_required else None
     if not isinstance(local_id, str):
-        return "should be text."
+        return "must be text."
     problem = find_id_problem(local_id)
     number = None if problem or rule is None else rule.parse_number(local_id)
     if rule is not None and number is not None and rule.format_id(number) != local_id:
-        return f"should be written {rule.format_id(number)}, by the rule of this vocabulary."
+        return f"must be written {rule.format_id(number)}, according to the ID pattern of this vocabulary."
     return problem
 
 
@@ -147,7 +145,7 @@ def _check(
     invalid_fields = {problem.field.split("/")[0] for problem in problems}
     problems += find_problems({name: value for name, value in values.items() if name not in invalid_fields})
     if problems:
-        raise InvalidInput(f"This is not a valid {collection.label}.", problems)
+        raise InvalidInput(f"Invalid {collection.label}.", problems)
     return draft
 
 
@@ -155,7 +153,7 @@ def _find_reference_problems(
     transaction: Transaction, collection: Collection, draft: Mapping[str, Any], current_draft: Mapping[str, Any]
 ) -> list[FieldProblem]:
     return [
-        FieldProblem(name, f"names no {COLLECTIONS[class_collection].label} that is in the catalogue.")
+        FieldProblem(name, f"is not a published {COLLECTIONS[class_collection].label}.")
         for name, class_collection in collection.class_fields.items()
         if isinstance(value := draft.get(name), str)
         and value not in ("", current_draft.get(name))
@@ -190,7 +188,7 @@ def _find_relation_problems(
 
 def format_unknown_type(collection: Collection) -> str:
     """Describe a relation type that the collection does not have."""
-    return f"is no relation of {add_article(collection.label)}; there are {', '.join(collection.relation_types)}."
+    return f"is not a relation of {add_article(collection.label)}; valid: {', '.join(collection.relation_types)}."
 
 
 def find_relation_problem(
@@ -208,13 +206,13 @@ def find_relation_problem(
     if targets and not _is_published(transaction.flush(), vocabulary, target, targets):
         is_any = len(targets) == len(COLLECTIONS.list_names(vocabulary))
         kinds = "record" if is_any else " or ".join(COLLECTIONS[name].label for name in targets)
-        return f"names no {kinds} that is in the catalogue."
+        return f"is not a published {kinds}."
     if not targets and (problem := find_target_problem(target)):
         return problem
     if source == target_id:
-        return "is the record itself, which cannot be related to itself."
+        return "must not be the record itself."
     if relation_type.is_hierarchical and source is not None and is_ancestor(transaction.flush(), source, target_id):
-        return f"would close a circle: {target} is below {get_local_id(source)} already."
+        return f"would create a cycle: {target} is already below {get_local_id(source)}."
     return None
 
 

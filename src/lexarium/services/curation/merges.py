@@ -41,7 +41,7 @@ def require_undoable(snapshot: Snapshot, merge: Change, effects: dict[str, Merge
         cause = revisions.list_by_write(snapshot, later.write_id)[0]
         if _is_in_effect(snapshot, cause) and _builds_on(snapshot, effects[later.record_id], later, cause):
             raise _build_undo_first_error(cause)
-    for merged_id in load_merge_chains(snapshot, list_referenced_ids(restored), merge.record_id):
+    for merged_id in load_merge_chains(snapshot, list_referenced_ids(restored), [merge.record_id]):
         cause = _find_merge(snapshot, merged_id)
         if cause.seq > merge.seq:
             raise _build_undo_first_error(cause)
@@ -89,5 +89,5 @@ def _find_merge(snapshot: Snapshot, merged_id: str) -> Change:
 
 def _build_undo_first_error(merge: Change) -> Conflict:
     merged_id, survivor_id = get_local_id(merge.record_id), get_local_id(str(merge.to_record().replaced_by))
-    message = f"{merged_id} was merged into {survivor_id} since, and that goes on from this merge."
-    return Conflict(f"{message} Undo that one first: revert {merged_id}.", undo_first=merged_id)
+    message = f"{merged_id} was later merged into {survivor_id}, which depends on this merge."
+    return Conflict(f"{message} Revert {merged_id} first.", undo_first=merged_id)

@@ -12,7 +12,6 @@ from lexarium.domain.identifiers import get_local_id, mint_id
 from lexarium.domain.labels import parse_aliases
 from lexarium.domain.proposal import Proposal, ProposalFilter, ProposalState
 from lexarium.domain.record import RecordState
-from lexarium.domain.record_texts import NOTE_KEYS
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.text.limits import get_input_limits
 from lexarium.domain.text.timestamps import now_ms
@@ -32,11 +31,12 @@ from lexarium.store.transaction import Transaction
 class ProposalWriter:
     """Proposes changes on behalf of one caller in one transaction; mirrors `RecordWriter`."""
 
-    def __init__(self, transaction: Transaction, caller: Caller) -> None:
+    def __init__(self, transaction: Transaction, caller: Caller, summary: str = "") -> None:
         if not caller.has_permission_anywhere(Permission.PROPOSE):
             caller.require(Permission.PROPOSE)
         self._transaction = transaction
         self._caller = caller
+        self._summary = summary
 
     def create(self, collection: Collection, draft: Mapping[str, Any]) -> Proposal:
         """Propose a new record from a v1 draft."""
@@ -56,9 +56,8 @@ class ProposalWriter:
         checked_draft = check_draft(self._transaction, record.collection, draft, record)
         updated = apply_draft(record, checked_draft, self._caller.account.id, now_ms())
         patch = create_merge_patch(to_draft(record), to_draft(updated))
-        patch |= {key: checked_draft[key] for key in NOTE_KEYS if key in checked_draft and updated != record}
         if not patch:
-            raise InvalidInput("This changes nothing: the record is so already.")
+            raise InvalidInput("No changes: the record already has these values.")
         return self._add(record.collection, patch, current)
 
     def patch(self, current: VersionedRecord, patch: Mapping[str, Any]) -> Proposal:
@@ -102,6 +101,7 @@ class ProposalWriter:
             change=orjson.dumps(change),
             author=self._caller.account.id,
             made=now_ms(),
+            summary=self._summary,
             record=current.record.id if current else None,
             base_version=current.version if current else None,
         )
@@ -117,7 +117,7 @@ class ProposalWriter:
             raise QuotaExceeded(
                 f"You have {count} open proposals with {size} bytes; with this one of {new_size} bytes they"
                 f" would exceed your quota of {limits.open_proposals} proposals and {limits.open_proposal_bytes} bytes."
-                " Withdraw some, or wait until curators have decided them."
+                " Withdraw some, or wait until curators have reviewed them."
             )
 
 
@@ -125,22 +125,22 @@ def _parse_retirement(change: Mapping[str, Any]) -> str | None:
     """Return the replacement that a proposed retirement names; raise InvalidInput if it changes anything else."""
     replaced_by: str | None = change.get("replaced_by")
     problems = [
-        FieldProblem(name, "is not a field of a record that is to be retired.")
+        FieldProblem(name, "cannot be combined with retiring the record.")
         for name in change
         if name not in ("state", "replaced_by")
     ]
     if change.get("state") != RecordState.RETIRED:
-        problems.append(FieldProblem("state", f"can only be proposed to become {RecordState.RETIRED}."))
+        problems.append(FieldProblem("state", f"can only be {RecordState.RETIRED} in a proposal."))
     if not isinstance(replaced_by, str | None):
-        problems.append(FieldProblem("replaced_by", "should be text."))
+        problems.append(FieldProblem("replaced_by", "must be text."))
     if problems:
-        raise InvalidInput("This cannot be proposed.", problems)
+        raise InvalidInput("Invalid proposal.", problems)
     return replaced_by
 
 
 def get_visible_proposal(snapshot: Snapshot, caller: Caller, proposal_id: str) -> Proposal:
     """Return a proposal: any for curators of its vocabulary, their own for contributors; raise NotFound."""
-    message = f"There is no proposal with the id {proposal_id!r}."
+    message = f"Proposal {proposal_id!r} not found."
     proposal = find_or_raise(lambda: proposals.find(snapshot, proposal_id), proposal_id, message)
     if not _is_visible(caller, proposal):
         raise NotFound(message)
@@ -243,16 +243,21 @@ def find_conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any
 
 
 def accept_proposal(
-    transaction: Transaction, caller: Caller, proposal_id: str, change: Mapping[str, Any] | None
+    transaction: Transaction, caller: Caller, proposal_id: str, change: Mapping[str, Any] | None, reason: str = ""
 ) -> VersionedRecord:
-    """Apply a proposal to the current record, then `change`, a merge patch on top of it.
+    """Apply a proposal to the current record, then `change`, a merge patch on top of it. The author is told the reason.
 
     Raise Conflict if the record is unpublished, or if fields conflict that `change` does not resolve.
     """
     proposal = _get_open(transaction, caller, proposal_id)
     caller.require(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
     saved = _apply(transaction, caller, proposal, change or {})
-    _decide(transaction, replace(proposal, record=saved.record.id), caller, ProposalState.ACCEPTED, "")
+    proposed = orjson.loads(proposal.change)
+    # In a merge patch, null is the same as no value.
+    values = apply_merge_patch(proposed, change or {})
+    is_amended = any(values.get(name) != proposed.get(name) for name in values.keys() | proposed.keys())
+    accepted = replace(proposal, record=saved.record.id, amended=is_amended)
+    _decide(transaction, accepted, caller, ProposalState.ACCEPTED, reason)
     return saved
 
 
@@ -266,14 +271,14 @@ def _apply(transaction: Transaction, caller: Caller, proposal: Proposal, change:
         require_published(current.record)
     except NotFound as error:
         conflicts = find_conflicts(transaction.flush(), proposal)
-        raise Conflict(f"{error} Bring it back first, or reject the proposal.", conflicts=conflicts) from None
+        raise Conflict(f"{error} Restore it first, or reject the proposal.", conflicts=conflicts) from None
     if "state" in proposed:
         return writer.retire(current, _parse_retirement(apply_merge_patch(proposed, change)))
     conflicts = find_conflicts(transaction.flush(), proposal)
     conflicts = [conflict for conflict in conflicts if conflict["field"] not in change]
     if conflicts:
-        message = "The record has changed since this was proposed."
-        raise Conflict(f"{message} Accept it with a change that says what these fields shall be.", conflicts=conflicts)
+        message = "The record has changed since this proposal."
+        raise Conflict(f"{message} Accept it with a `change` that resolves these fields.", conflicts=conflicts)
     return writer.update(current, apply_merge_patch(apply_merge_patch(to_draft(current.record), proposed), change))
 
 
@@ -297,7 +302,7 @@ def withdraw_proposal(transaction: Transaction, caller: Caller, proposal_id: str
     """Withdraw a proposal of the caller."""
     proposal = _get_open(transaction, caller, proposal_id)
     if proposal.author != caller.account.id:
-        raise PermissionDenied("Only who made a proposal may withdraw it.")
+        raise PermissionDenied("Only its author can withdraw a proposal.")
     return _decide(transaction, proposal, caller, ProposalState.WITHDRAWN, "")
 
 
@@ -312,7 +317,7 @@ def _get_decidable(transaction: Transaction, caller: Caller, proposal_id: str) -
 def _get_open(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:
     proposal = get_visible_proposal(transaction.flush(), caller, proposal_id)
     if proposal.state != ProposalState.OPEN:
-        raise Conflict(f"The proposal is {proposal.state} already.", state=proposal.state)
+        raise Conflict(f"The proposal is already {proposal.state}.", state=proposal.state)
     return proposal
 
 

@@ -34,20 +34,19 @@ from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.store import change_log, relations, revisions, vocabularies
 from lexarium.store.transaction import Transaction
 
-# Latest change of a record (None if new), the new record, and the action.
-PendingWrite = tuple[Change | None, Record, Action]
+# Record as it is (None if new), the new record, and the action.
+PendingWrite = tuple[VersionedRecord | None, Record, Action]
 
 
 class RecordWriter:
     """Writes records on behalf of one caller, who may publish, in one transaction.
 
     Ids in drafts and arguments are those that records have in their vocabulary. Pass records to change as read in the
-    same transaction. With a `proposal`, new records and the proposed definition belong to its author. With an `actor`,
-    the change log names that account instead of the caller.
+    same transaction. With a `proposal`, new records, the proposed definition and the summary belong to its author.
     """
 
     def __init__(
-        self, transaction: Transaction, caller: Caller, proposal: Proposal | None = None, actor: str | None = None
+        self, transaction: Transaction, caller: Caller, proposal: Proposal | None = None, summary: str = ""
     ) -> None:
         if not caller.has_permission_anywhere(Permission.PUBLISH):
             caller.require(Permission.PUBLISH)
@@ -55,8 +54,9 @@ class RecordWriter:
         self._caller = caller
         # Numbers of the ids that were minted, by vocabulary: their records may not be saved yet.
         self._last_numbers: dict[str, int | None] = {}
-        self._actor = actor or caller.account.id
+        self._actor = caller.account.id
         self._proposal = proposal
+        self._summary = proposal.summary if proposal else summary
         self._at = now_ms()
 
     def create(self, collection: Collection, draft: Mapping[str, Any]) -> VersionedRecord:
@@ -116,7 +116,7 @@ class RecordWriter:
                 self._transaction, collection, relation_type, relation.source, target
             )
         if problem:
-            raise InvalidInput("The relation cannot be made.", [FieldProblem(field, problem)])
+            raise InvalidInput("Invalid relation.", [FieldProblem(field, problem)])
         record = self._with_update_time(current.record.with_relations(current.record.relations | {relation}))
         return self._save_with_inverses(current, record, Action.UPDATE)
 
@@ -141,19 +141,18 @@ class RecordWriter:
         known: frozenset[Relation] = current.record.relations if current else frozenset()
         stored_types = after.collection.stored_inverses
         moved = {item for item in after.relations - known if item.relation in stored_types} if stored_types else set()
-        previous = current.change if current else None
         if not moved:
-            return self._save_all([(previous, after, action)])[0]
+            return self._save_all([(current, after, action)])[0]
         after = after.with_relations(after.relations - moved)
         is_same = current is not None and to_draft(after) == to_draft(current.record)
-        writes: list[PendingWrite] = [] if is_same else [(previous, after, action)]
+        writes: list[PendingWrite] = [] if is_same else [(current, after, action)]
         inverses = {Relation(item.target, stored_types[item.relation], item.source) for item in moved}
         for target_id, change in self._find_latest(sorted({item.source for item in inverses})).items():
             target = change.to_record()
             added = {relation for relation in inverses if relation.source == target_id} - target.relations
             if added:
                 related = self._with_update_time(target.with_relations(target.relations | added))
-                writes.append((change, related, Action.UPDATE))
+                writes.append((VersionedRecord(target, change), related, Action.UPDATE))
         saved = self._save_all(writes)
         self._require_acyclic(inverses)
         return current if current and is_same else saved[0]
@@ -173,7 +172,7 @@ class RecordWriter:
         restored = past.to_record()
         if restored.state == RecordState.MERGED:
             local_id = get_local_id(past.record_id)
-            raise Conflict(f"{local_id} was merged at version {past.version}. To merge it again, merge it.")
+            raise Conflict(f"{local_id} was merged at version {past.version}. Merge it again instead of reverting.")
         if current.record.state == RecordState.MERGED:
             return self._unmerge(current, restored)
         kept_fields = ("creation_time", "event_stamp", "last_updated")
@@ -181,17 +180,22 @@ class RecordWriter:
         after = self._redirect_merged(restored.assign_fields(times))
         if after == current.record:
             return current
-        return self._save_all([(current.change, self._with_update_time(after), Action.REVERT)])[0]
+        return self._save_all([(current, self._with_update_time(after), Action.REVERT)])[0]
 
     def restore_versions(self, pairs: Iterable[tuple[Change, Change | None]]) -> list[VersionedRecord]:
         """Restore records, given as pairs of latest and earlier change; retire those without an earlier one."""
+        pairs = list(pairs)
+        restored = [
+            previous.record_id for _, previous in pairs if previous and previous.to_record().state != RecordState.MERGED
+        ]
         writes: list[PendingWrite] = []
         for latest, previous in pairs:
+            current = VersionedRecord(latest.to_record(), latest)
             if previous is None:
-                after = replace(latest.to_record(), state=RecordState.RETIRED)
+                after = replace(current.record, state=RecordState.RETIRED)
             else:
-                after = self._redirect_merged(previous.to_record())
-            writes.append((latest, self._with_update_time(after), Action.REVERT))
+                after = self._redirect_merged(previous.to_record(), restored)
+            writes.append((current, self._with_update_time(after), Action.REVERT))
         return self._save_all(writes)
 
     def merge(self, merged: VersionedRecord, survivor_id: str) -> VersionedRecord:
@@ -207,8 +211,8 @@ class RecordWriter:
         survivor_record = self._apply_draft(survivor.record, build_survivor_draft(survivor.record, merged.record))
         survivor_record = adopt_moved_qualifiers(survivor_record, survivor.record, merged.record)
         writes: list[PendingWrite] = [
-            (merged.change, mark_merged(merged.record, survivor_id), Action.MERGE),
-            (survivor.change, survivor_record, Action.MERGE),
+            (merged, mark_merged(merged.record, survivor_id), Action.MERGE),
+            (survivor, survivor_record, Action.MERGE),
         ]
         referring_ids = {
             relation.source for relation in relations.find_touching(self._transaction.flush(), [merged_id])
@@ -220,13 +224,13 @@ class RecordWriter:
             record = change.to_record()
             if record.state != RecordState.MERGED:
                 redirected = redirect_merged_targets(record, {merged_id: survivor_id})
-                writes.append((change, self._with_update_time(redirected), Action.MERGE))
+                writes.append((VersionedRecord(record, change), self._with_update_time(redirected), Action.MERGE))
         return self._save_all(writes)[1]
 
     def _find_survivor(self, merged: Record, survivor_id: str) -> str:
         """Return the record that an id in the vocabulary of the merged one means; raise Conflict or NotFound."""
         if find_control_char(survivor_id):
-            raise NotFound(f"There is no {merged.collection.label} with the id {survivor_id!r}.")
+            raise NotFound(f"Record {survivor_id!r} not found.")
         found = qualify_id(merged.collection.vocabulary, survivor_id)
         if found == merged.id:
             raise Conflict("A record cannot be merged into itself.")
@@ -239,8 +243,8 @@ class RecordWriter:
         ):
             return found
         raise Conflict(
-            f"{survivor_id} is a record of the vocabulary {slug}. Records are merged within a vocabulary only: add a "
-            "mapping to it instead, such as exactMatch.",
+            f"{survivor_id} belongs to the vocabulary {slug}. Records can only be merged within a vocabulary; add"
+            " a mapping such as exactMatch instead.",
             mapping={"relation": EXACT_MATCH.name, "target": survivor_id},
         )
 
@@ -249,19 +253,20 @@ class RecordWriter:
         merge = revisions.find_state_change(self._transaction.flush(), current.record.id, RecordState.MERGED)
         effects = load_merge_effects(self._transaction.flush(), merge)
         require_undoable(self._transaction.flush(), merge, effects, restored)
-        writes: list[PendingWrite] = [
-            (current.change, self._with_update_time(self._redirect_merged(restored)), Action.REVERT)
-        ]
+        writes: list[PendingWrite] = [(current, self._with_update_time(self._redirect_merged(restored)), Action.REVERT)]
         for record_id, change in change_log.find_latest(self._transaction.flush(), sorted(effects)).items():
             effect, latest = effects[record_id], change.to_record()
             after = effect.restore_details(self._apply_draft(latest, effect.build_undo_draft(latest)))
-            writes.append((change, after, Action.REVERT))
+            writes.append((VersionedRecord(latest, change), after, Action.REVERT))
         return self._save_all(writes)[0]
 
-    def _redirect_merged(self, record: Record) -> Record:
-        """Replace references to merged records by their survivors; remove relations to itself."""
+    def _redirect_merged(self, record: Record, restored: Iterable[str] = ()) -> Record:
+        """Replace references to merged records, unless they are being restored, by their survivors.
+
+        Relations to itself are removed.
+        """
         survivors = lookup.resolve_survivors(
-            self._transaction.flush(), list_referenced_ids(record), treat_as_active=record.id
+            self._transaction.flush(), list_referenced_ids(record), [record.id, *restored]
         )
         after = redirect_merged_targets(record, survivors)
         kept = frozenset(relation for relation in after.relations if relation.target != record.id)
@@ -280,8 +285,7 @@ class RecordWriter:
         if rule is None:
             return mint_id((*collection.id_prefixes, collection.local_name)[0])
         if rule.kind is MintingKind.NUMBER and vocabulary not in self._last_numbers:
-            last_number = change_log.find_last_number(self._transaction.flush(), vocabulary, rule)
-            self._last_numbers[vocabulary] = last_number
+            self._last_numbers[vocabulary] = change_log.find_last_number(self._transaction, vocabulary, rule)
         local_id = mint(rule, self._last_numbers.get(vocabulary))
         self._last_numbers[vocabulary] = rule.parse_number(local_id)
         return local_id
@@ -317,7 +321,7 @@ class RecordWriter:
     def _save_if_changed(self, current: VersionedRecord, after: Record, action: Action) -> VersionedRecord:
         if after == current.record:
             return current
-        return self._save_all([(current.change, after, action)])[0]
+        return self._save_all([(current, after, action)])[0]
 
     def _save_all(self, writes: Sequence[PendingWrite]) -> list[VersionedRecord]:
         entries, before, added, removed = [], list[Record](), set[Relation](), set[Relation]()
@@ -325,13 +329,15 @@ class RecordWriter:
             self._require_permission(after.collection)
             previous_relations: frozenset[Relation] = frozenset()
             if previous:
-                before.append(previous.to_record())
-                previous_relations = before[-1].relations
+                before.append(previous.record)
+                previous_relations = previous.record.relations
             added |= after.relations - previous_relations
             removed |= previous_relations - after.relations
             entries.append(change_log.RecordWrite(after, previous.version + 1 if previous else 1, action))
         origin = ProposalOrigin(self._proposal.id, self._proposal.author) if self._proposal else None
-        changes = change_log.save_records(self._transaction, entries, actor=self._actor, at=self._at, origin=origin)
+        changes = change_log.save_records(
+            self._transaction, entries, actor=self._actor, at=self._at, origin=origin, summary=self._summary
+        )
         _require_size(entries, changes)
         change_log.update_relations(self._transaction, added, removed)
         vocabularies.update_derived_rows(self._transaction, before, [entry.record for entry in entries])
@@ -347,7 +353,7 @@ class RecordWriter:
                 or draft_checks.is_ancestor(self._transaction.flush(), relation.source, relation.target)
             ):
                 source, target = get_local_id(relation.source), get_local_id(relation.target)
-                raise Conflict(f"{source} {relation.relation} {target} would close a circle.")
+                raise Conflict(f"{source} {relation.relation} {target} would create a cycle.")
 
 
 def _require_size(entries: Sequence[change_log.RecordWrite], changes: Sequence[Change]) -> None:
@@ -355,4 +361,4 @@ def _require_size(entries: Sequence[change_log.RecordWrite], changes: Sequence[C
     for entry, change in zip(entries, changes, strict=True):
         problem = find_size_problem(entry.record.statements, change.document)
         if problem:
-            raise InvalidInput("The record is too large.", [FieldProblem("", problem, subject=entry.record.local_id)])
+            raise InvalidInput("Record is too large.", [FieldProblem("", problem, subject=entry.record.local_id)])

@@ -15,6 +15,7 @@ from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import name_key
 from lexarium.services.access.permissions import Caller
+from lexarium.services.curation.name_warnings import list_new_names
 from lexarium.services.curation.proposals import (
     accept_proposal,
     get_proposal_status,
@@ -25,7 +26,7 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.records.activity import get_account_names
 from lexarium.services.records.detail import FieldWordDiff, build_word_diffs
 from lexarium.services.records.lookup import VersionedRecord, get_record, require_version
-from lexarium.services.search.record_search import RecordHit, RecordSearch
+from lexarium.services.search.record_search import NearName, RecordSearch
 from lexarium.store import change_log, proposals, revisions
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -155,15 +156,20 @@ def load_review(snapshot: Snapshot, proposal: Proposal) -> ProposalReview:
     )
 
 
-def find_similar_records(record_search: RecordSearch, review: ProposalReview) -> list[RecordHit]:
-    """Return records with names similar to a proposed name."""
-    if review.kind == RETIRE or "name" not in orjson.loads(review.proposal.change):
-        return []
-    return record_search.find_similar_names([review.name], review.proposal.collection, review.proposal.record)
+def find_near_records(record_search: RecordSearch, review: ProposalReview) -> list[NearName]:
+    """Return records with names that equal a proposed name or are near it."""
+    current = None if review.current is None else review.current.record
+    names = [text for _, text in list_new_names(orjson.loads(review.proposal.change), current)]
+    return record_search.find_near_names(names, review.proposal.collection, review.proposal.record)
 
 
-def accept_with_edits(
-    transaction: Transaction, caller: Caller, proposal_id: str, edits: Mapping[str, Any], version: int | None
+def accept_with_edits(  # noqa: PLR0913, PLR0917 (a decision)
+    transaction: Transaction,
+    caller: Caller,
+    proposal_id: str,
+    edits: Mapping[str, Any],
+    version: int | None,
+    reason: str = "",
 ) -> VersionedRecord:
     """Accept a proposal with edited values of some fields; raise VersionConflict unless the record has this version."""
     proposal = get_visible_proposal(transaction.flush(), caller, proposal_id)
@@ -173,7 +179,7 @@ def accept_with_edits(
         require_version(current.change, version)
         draft = apply_merge_patch(to_draft(current.record), draft)
     change = {name: _build_field_patch(draft.get(name), value) for name, value in edits.items()}
-    return accept_proposal(transaction, caller, proposal_id, change)
+    return accept_proposal(transaction, caller, proposal_id, change, reason)
 
 
 def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) -> VersionedRecord:
@@ -184,11 +190,11 @@ def undo_acceptance(transaction: Transaction, caller: Caller, proposal_id: str) 
     proposal = get_visible_proposal(transaction.flush(), caller, proposal_id)
     version = get_proposal_status(transaction.flush(), proposal)["version"]
     if version is None or proposal.record is None:
-        raise Conflict("There is nothing to undo: the proposal has changed nothing.")
+        raise Conflict("Nothing to undo: the proposal changed nothing.")
     writer = RecordWriter(transaction, caller)
     current = get_record(transaction.flush(), proposal.record)
     if current.version != version:
-        raise Conflict(f"{get_local_id(proposal.record)} has been changed since. Its history has the way back.")
+        raise Conflict(f"{get_local_id(proposal.record)} was changed since. Revert it from its history.")
     if version == 1:
         return writer.retire(current)
     previous = revisions.find_version(transaction.flush(), proposal.record, version - 1)

@@ -15,11 +15,12 @@ from lexarium.store.transaction import Transaction
 
 
 def open_writer(
-    transaction: Transaction, caller: Caller, vocabulary: str = MAIN_VOCABULARY
+    transaction: Transaction, caller: Caller, vocabulary: str = MAIN_VOCABULARY, summary: str = ""
 ) -> RecordWriter | ProposalWriter:
     """Return the writer that publishes if the caller may in a vocabulary, else the one that proposes."""
-    writer = RecordWriter if caller.has_permission(Permission.PUBLISH, vocabulary) else ProposalWriter
-    return writer(transaction, caller)
+    if caller.has_permission(Permission.PUBLISH, vocabulary):
+        return RecordWriter(transaction, caller, summary=summary)
+    return ProposalWriter(transaction, caller, summary)
 
 
 def submit_valpha_record(

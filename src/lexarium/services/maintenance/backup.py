@@ -60,8 +60,8 @@ def create_upgrade_backup(database: Database, snapshot: Snapshot, file: Path | N
     free = shutil.disk_usage(file.resolve().parent).free
     if free < needed:
         raise DiskFull(
-            f"There is no room for the backup {file}: it may take {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are"
-            " free. Nothing was changed; --backup names another place."
+            f"Not enough disk space for the backup {file}: it may need {needed / 1e6:,.0f} MB, and"
+            f" {free / 1e6:,.0f} MB are free. Nothing was changed. Choose another file with --backup."
         )
     rows = _write_file(file, lambda temporary: copy_old_database(database, snapshot, temporary))
     return UpgradeBackup(file, rows, file.stat().st_size, time.monotonic() - start)
@@ -69,17 +69,17 @@ def create_upgrade_backup(database: Database, snapshot: Snapshot, file: Path | N
 
 def _require_missing(file: Path) -> None:
     if file.exists():
-        raise Conflict(f"{file} is there already. Name another file, or remove it first.")
+        raise Conflict(f"{file} already exists. Choose another file.")
 
 
 @contextmanager
 def open_backup(file: Path) -> Iterator[Database]:
     """Open a copy of a backup, upgraded and checked. The file itself is not changed."""
     if not file.is_file():
-        raise NotFound(f"There is no backup at {file}.")
+        raise NotFound(f"Backup {file} not found.")
     no_room = DiskFull(
-        f"There is no room in {gettempdir()} for a copy of {file}, which is needed to restore it: nothing was"
-        " changed. The variable TMPDIR names another folder."
+        f"Not enough disk space in {gettempdir()} for a copy of {file}, which is needed to restore it. Nothing was"
+        " changed. Choose another folder with the variable TMPDIR."
     )
     with ExitStack() as stack:
         try:
@@ -88,7 +88,7 @@ def open_backup(file: Path) -> Iterator[Database]:
         except OSError as error:
             if error.errno in _DISK_FULL_ERRNOS:
                 raise no_room from None
-            raise StoreError(f"The backup {file} cannot be read: {error.strerror or error}.") from None
+            raise StoreError(f"Cannot read the backup {file}: {error.strerror or error}.") from None
         source = stack.enter_context(closing(Database(build_url(copy))))
         stack.enter_context(_translate_paths(copy, file))
         try:
@@ -96,7 +96,7 @@ def open_backup(file: Path) -> Iterator[Database]:
             upgrade_schema(source, lambda _: None)  # It is a copy.
             _require_consistent(source, source.location)
         except NotFound:
-            raise InvalidDatabase(f"{source.location} is empty, and no backup.") from None
+            raise InvalidDatabase(f"{source.location} is empty; it is not a backup.") from None
         except DiskFull:
             raise no_room from None
         yield source
@@ -129,7 +129,7 @@ def _write_file(file: Path, write: Callable[[Path], T]) -> T:
     for journal in (Path(f"{file}-wal"), Path(f"{file}-journal")):
         if journal.exists():
             # SQLite would apply it to the new file.
-            raise Conflict(f"{journal} is there still, of a database that is not. Move it away first.")
+            raise Conflict(f"{journal} is left over from a missing database. Move it away first.")
     try:
         with _staging_directory(file) as folder:
             temporary = folder / file.name
@@ -145,7 +145,7 @@ def _write_file(file: Path, write: Callable[[Path], T]) -> T:
             _fsync(file.parent)
     except OSError as error:
         error_class = DiskFull if error.errno in _DISK_FULL_ERRNOS else StoreError
-        raise error_class(f"{file} cannot be written: {error.strerror or error}.") from None
+        raise error_class(f"Cannot write {file}: {error.strerror or error}.") from None
     return result
 
 
@@ -155,7 +155,7 @@ def _copy_to_file(source: Database, file: Path, progress: ProgressCallback, *, n
         result = copy_tables(source, target, progress, new_epoch=new_epoch)
     # If the disk is full, SQLite cannot move the journal into the file on closing.
     if Path(f"{target.location}-wal").exists():
-        raise StoreError(f"{target.location} is not whole: there may be no room for all of it.")
+        raise StoreError(f"{target.location} is incomplete; the disk may be full.")
     with closing(Database(url)) as database:
         # The rows are equal, so that an inconsistency is one of the source.
         _require_consistent(database, source.location)
@@ -166,7 +166,7 @@ def _copy_to_file(source: Database, file: Path, progress: ProgressCallback, *, n
 def _staging_directory(file: Path) -> Iterator[Path]:
     """Create a folder beside a file. Remove one that a killed process left behind."""
     folder = file.parent / f".{file.name}-unfinished"
-    lock, message = folder / "held", f"Another backup or restore to {file} is under way."
+    lock, message = folder / "held", f"Another backup or restore to {file} is in progress."
     if folder.exists():
         with lock_file(lock, message):
             shutil.rmtree(folder)
@@ -190,7 +190,7 @@ def _translate_paths(temporary: Path, file: Path) -> Iterator[None]:
 def _require_consistent(database: Database, location: str) -> None:
     problems = check_database(database).problems
     if problems:
-        raise StoreError(f"{location} does not agree with itself: {problems[0]}; {len(problems)} such in all.")
+        raise StoreError(f"{location} is inconsistent: {problems[0]}; {len(problems)} problems in total.")
 
 
 def _publish_file(temporary: Path, file: Path) -> None:

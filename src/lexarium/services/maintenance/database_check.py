@@ -54,12 +54,12 @@ def _check_log(snapshot: Snapshot, report: CheckReport) -> Iterator[str]:
         report.remarks.append(f"{revision - extent.count:,} changes of purged vocabularies are not in the log")
     elif (extent.count, extent.last_seq) != (revision, revision):
         log = f"its log has {extent.count} changes up to {extent.last_seq}"
-        yield f"the catalogue stands at revision {revision}, {log}"
+        yield f"the catalogue is at revision {revision}, {log}"
     for record_id in integrity.list_records_with_gaps(snapshot):
-        yield f"the log lacks a version of {format_record_id(record_id)}"
+        yield f"the log is missing a version of {format_record_id(record_id)}"
     for change in integrity.iter_corrupt_changes(snapshot):
         version = f"version {change.version} of {format_record_id(change.record_id)}"
-        yield f"change {change.seq} in the log is not as it should be: {version}"
+        yield f"change {change.seq} in the log is wrong: {version}"
 
 
 def _check_records(snapshot: Snapshot, report: CheckReport) -> Iterator[str]:
@@ -75,15 +75,15 @@ def _check_records(snapshot: Snapshot, report: CheckReport) -> Iterator[str]:
             if row.state == RecordState.MERGED and row.id in changes:
                 merge_targets[row.id] = changes[row.id].to_record().replaced_by or row.id
     for record_id in sorted(merge_targets.keys() - resolve_merge_chains(merge_targets).keys()):
-        yield f"{format_record_id(record_id)} is merged into no other record"
+        yield f"{format_record_id(record_id)} is not merged into another record"
     for record_id in integrity.iter_wrong_derived_rows(snapshot):
-        yield f"{format_record_id(record_id)} has other alternative ids or translated names than the log says"
+        yield f"{format_record_id(record_id)} has alternative IDs or translated names that differ from the change log"
 
 
 def _check_rendering(row: RecordRow, rendered: RenderedRecord, name: str) -> Iterator[str]:
     record = format_record_id(row.id)
     if row.collection not in list_stored_collections():
-        yield f"{record} is in a collection that there is not: {row.collection}"
+        yield f"{record} is in an unknown collection: {row.collection}"
         return
     try:
         fields = parse_body(row.body)
@@ -92,7 +92,7 @@ def _check_rendering(row: RecordRow, rendered: RenderedRecord, name: str) -> Ite
         yield f"{record} cannot be read"
         return
     if actual != (rendered, name):
-        yield f"{record} is not rendered as it should be"
+        yield f"{record} has wrong rendered JSON"
 
 
 def _check_against_log(row: RecordRow, own_relations: frozenset[Relation], change: Change | None) -> Iterator[str]:
@@ -107,19 +107,21 @@ def _check_against_log(row: RecordRow, own_relations: frozenset[Relation], chang
         yield f"{version} cannot be read in the log"
         return
     if logged != (row.body, own_relations, row.state):
-        yield f"{format_record_id(row.id)} is not what the log says it is"
+        yield f"{format_record_id(row.id)} differs from the change log"
 
 
 def _check_references(snapshot: Snapshot) -> Iterator[str]:
     for record_id in integrity.list_ids_only_in_log(snapshot):
         yield f"{format_record_id(record_id)} is in the log but not in the catalogue"
     yield from integrity.iter_invalid_rows(snapshot, read_position(snapshot).revision)
+    for file in integrity.iter_corrupt_files(snapshot):
+        yield f"the {file.format} file of the release {format_record_id(file.release)} differs from what was rendered"
 
 
 def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
     dangling_count = integrity.count_dangling_relations(snapshot)
     if dangling_count:
-        yield f"{dangling_count} relations name a record that is not in the catalogue"
+        yield f"{dangling_count} relations refer to a missing record"
     for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):
         for cycle in find_cycles(relations.iter_inner_relations(snapshot, relation_types)):
             yield format_cycle(relation_types, [format_record_id(record_id) for record_id in cycle])

@@ -67,9 +67,9 @@ class Watchdog:
                 try:
                     self.check()
                 except StoreError as error:
-                    logger.warning("The database could not be checked: %s", error)
+                    logger.warning("Database check failed: %s", error)
                 except Exception:
-                    logger.exception("The database could not be checked")
+                    logger.exception("Database check failed")
 
     def _refresh(self) -> None:
         try:
@@ -77,13 +77,13 @@ class Watchdog:
         except StoreError:
             pass  # The next round tries again.
         except Exception:
-            logger.exception("The damage mark could not be read")
+            logger.exception("Cannot read the damage mark")
 
     def _acquire_lock(self) -> bool:
         """Return whether this process checks. It keeps the lock until it ends."""
         if self._lock_path is not None:
             try:
-                self._lock.enter_context(lock_file(self._lock_path, "Another process checks the database."))
+                self._lock.enter_context(lock_file(self._lock_path, "Another process is checking the database."))
             except (Conflict, OSError):
                 return False
             self._lock_path = None

@@ -1,12 +1,14 @@
 """Classes that records are sorted into, with a stable colour index, cached per position."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lexarium.domain.identifiers import get_local_id, qualify_id
+from lexarium.domain.cache_tags import collection_tag
+from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.store import hierarchy_queries, records
+from lexarium.store.dependencies import depend_on
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position, Snapshot
 
@@ -31,10 +33,14 @@ class ClassCache:
 
     def get(self, snapshot: Snapshot) -> Mapping[str, ColoredClass]:
         """Return the published classes by id, the oldest first, so that a class keeps its colour."""
+        collections = [name for name, item in COLLECTIONS.items() if item.is_class_collection]
+        with depend_on(map(collection_tag, collections)):
+            return self._load(snapshot, collections)
+
+    def _load(self, snapshot: Snapshot, collections: Iterable[str]) -> Mapping[str, ColoredClass]:
         position = read_position(snapshot)
         cached = self._cached
         if cached is None or cached[0] != position:
-            collections = [name for name, item in COLLECTIONS.items() if item.is_class_collection]
             classes = {item.id: item for name in collections for item in _load_classes(snapshot, name)}
             self._cached = cached = position, classes
         return cached[1]
@@ -52,5 +58,4 @@ def _load_classes(snapshot: Snapshot, collection: str) -> list[ColoredClass]:
 
 def find_class(classes: Mapping[str, ColoredClass], record: Record) -> ColoredClass | None:
     """Return the class of a record, if any."""
-    class_id = record.fields.get("id_concept_class")
-    return classes.get(qualify_id(record.collection.vocabulary, class_id)) if class_id else None
+    return classes.get(record.class_id)

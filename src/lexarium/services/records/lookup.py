@@ -10,8 +10,10 @@ from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection
 from lexarium.services.not_found import find_or_raise
-from lexarium.store import change_log, records
-from lexarium.store.position import Snapshot
+from lexarium.services.vocabularies.access import ReadScope, choose_record_id, list_record_ids
+from lexarium.store import change_log, page_queries, records
+from lexarium.store.engine.position_queries import remember_position
+from lexarium.store.position import Position, Snapshot
 
 find_latest_changes = change_log.find_latest
 find_names = records.find_names
@@ -36,8 +38,8 @@ def get_change(
     find: Callable[[], Change | None], record_id: str, collection: Collection | None = None, prefix: str = ""
 ) -> Change:
     """Return the change of a record that `find` returns; raise NotFound if it is None or of another collection."""
-    noun = collection.local_name if collection else "record"
-    message = f"There is no {prefix}{noun} with the id {get_local_id(record_id)!r}."
+    noun = prefix + (collection.local_name if collection else "record")
+    message = f"{noun[:1].upper()}{noun[1:]} {get_local_id(record_id)!r} not found."
     change = find_or_raise(find, record_id, message)
     if collection is not None and change.collection != collection.name:
         raise NotFound(message)
@@ -56,6 +58,19 @@ def get_published_change(
 def get_latest_change(snapshot: Snapshot, record_id: str, collection: Collection | None = None) -> Change:
     """Return the latest change of a record in any state; raise NotFound."""
     return get_change(lambda: change_log.find_latest(snapshot, [record_id]).get(record_id), record_id, collection)
+
+
+def find_versions(
+    snapshot: Snapshot, local_id: str, scope: ReadScope, count: int
+) -> tuple[Position, str, list[Change]]:
+    """Return the position, the record that an id means, and its last versions, the newest first.
+
+    Raise NotFound or AmbiguousId. There are no versions of a record that is meant by an alternative id.
+    """
+    position, versions = page_queries.find_last_versions(snapshot, list_record_ids(local_id, scope), count)
+    remember_position(snapshot, position)
+    record_id = choose_record_id(snapshot, local_id, scope, versions)
+    return position, record_id, versions.get(record_id, [])
 
 
 def get_record(snapshot: Snapshot, record_id: str, collection: Collection | None = None) -> VersionedRecord:
@@ -91,8 +106,8 @@ def require_unmerged(record: Record) -> None:
 def require_version(change: Change, version: int) -> None:
     """Raise VersionConflict unless a record has this version."""
     if change.version != version:
-        message = f"{get_local_id(change.record_id)} is at version {change.version} now, not at {version}."
-        raise VersionConflict(f"{message} Read it again, and change that.", version=change.version)
+        message = f"{get_local_id(change.record_id)} is at version {change.version}, not {version}."
+        raise VersionConflict(f"{message} Reload it and retry.", version=change.version)
 
 
 def list_mappings(record: Record) -> list[Relation]:
@@ -100,17 +115,22 @@ def list_mappings(record: Record) -> list[Relation]:
     return [relation for relation in sorted(record.relations) if RELATION_TYPES[relation.relation].is_mapping]
 
 
-def resolve_survivors(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
-    """Return the final survivors of those of these records that are merged; one record may be treated as active."""
+def resolve_survivors(
+    snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return the final survivors of those of these records that are merged; some may be treated as active."""
     requested_ids = set(record_ids)
     survivors = resolve_merge_chains(load_merge_chains(snapshot, requested_ids, treat_as_active))
     return {record_id: survivor_id for record_id, survivor_id in survivors.items() if record_id in requested_ids}
 
 
-def load_merge_chains(snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: str = "") -> dict[str, str]:
+def load_merge_chains(
+    snapshot: Snapshot, record_ids: Iterable[str], treat_as_active: Iterable[str] = ()
+) -> dict[str, str]:
     """Return the direct survivors of merged records, starting from these and following each chain."""
     survivor_ids: dict[str, str] = {}
-    pending, seen = set(record_ids) - {treat_as_active}, {treat_as_active}
+    seen = set(treat_as_active)
+    pending = set(record_ids) - seen
     while pending:
         seen |= pending
         batch = find_survivors(snapshot, pending)

@@ -3,14 +3,14 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
 
-from lexarium.domain.change import Change
+from lexarium.domain.change import Change, ChangeFilter
 from lexarium.domain.editing.edit import FieldDiff, diff_records
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, split_id
@@ -57,13 +57,13 @@ def resolve_revision(
         return releases.get_release(snapshot, release, vocabulary).revision
     if as_of is None:
         return current_revision
-    _require_past(current_revision, "as_of", as_of, "That revision is not there yet.")
+    _require_past(current_revision, "as_of", as_of, "Unknown revision.")
     return as_of
 
 
 def _require_past(current_revision: int, parameter: str, revision: int, message: str) -> None:
     if revision > current_revision:
-        detail = f"is past the present revision, {current_revision}."
+        detail = f"is greater than the current revision, {current_revision}."
         raise InvalidInput(message, [FieldProblem(parameter, detail)])
 
 
@@ -121,13 +121,13 @@ def _resume_listing(
 ) -> tuple[ListQuery, PageKey]:
     revision, seq, key = _decode_cursor(cursor)
     if not 0 < seq <= revision <= read_position(snapshot).revision:
-        raise _build_cursor_error("is not one that this service gave out.")
+        raise _build_cursor_error("is not a cursor of this service.")
     if key != _hash_listing(listing) or not (is_current or revision == listing.revision):
-        reason = "is of another list: send it with the parameters that the page before was asked for with."
+        reason = "is of another list; send the same parameters as for the previous page."
         raise _build_cursor_error(reason)
     last_change = next(iter(revisions.list_since(snapshot, seq - 1, 1)), None)
     if last_change is None or last_change.seq != seq:
-        raise _build_cursor_error("is of a record that was deleted with its vocabulary. Begin the list again.")
+        raise _build_cursor_error("is of a record that was deleted with its vocabulary. Start the list again.")
     sort_keys: dict[str, str | int] = {
         "name": last_change.to_record().rendered.name_key,
         "id": last_change.record_id,
@@ -143,11 +143,11 @@ def _decode_cursor(cursor: str) -> tuple[int, int, str]:
         revision = seq = key = None
     if type(revision) is int and type(seq) is int and isinstance(key, str):
         return revision, seq, key
-    raise _build_cursor_error("is not one that this service gave out.")
+    raise _build_cursor_error("is not a cursor of this service.")
 
 
 def _build_cursor_error(reason: str) -> InvalidInput:
-    return InvalidInput("The page cannot be found.", [FieldProblem("cursor", reason)])
+    return InvalidInput("Invalid cursor.", [FieldProblem("cursor", reason)])
 
 
 def list_versions(snapshot: Snapshot, collection: Collection | None, record_id: str, revision: int) -> list[Change]:
@@ -160,6 +160,11 @@ def get_version(snapshot: Snapshot, collection: Collection | None, record_id: st
     """Return a version of a record; raise NotFound."""
     find = partial(revisions.find_version, snapshot, record_id, version)
     return get_change(find, record_id, collection, f"version {version} of a ")
+
+
+def get_version_at(snapshot: Snapshot, record_id: str, revision: int) -> Change:
+    """Return a record in any state at a revision; raise NotFound."""
+    return get_change(lambda: revisions.find_at(snapshot, record_id, revision), record_id)
 
 
 def diff_versions(
@@ -185,19 +190,30 @@ def list_referrers(snapshot: Snapshot, record_id: str, limit: int) -> list[Refer
 
 def list_related(snapshot: Snapshot, change: Change) -> list[dict[str, Any]]:
     """Return the records related to one, in both directions, and its mappings."""
+    related_records, mappings = find_related(snapshot, change.record_id), list_mappings(change.to_record())
+    names = [*(related.type_name for related in related_records), *(mapping.relation for mapping in mappings)]
+    labels = relations.find_relation_labels(snapshot, split_id(change.record_id)[0], dict.fromkeys(names))
     items = [
         {
             "relation": related.type_name,
+            "label": labels[related.type_name],
             "direction": "out" if related.side == "source" else "in",
             "id": get_local_id(related.id),
             "name": related.name,
             "vocabulary": split_id(related.id)[0],
         }
-        for related in find_related(snapshot, change.record_id)
+        for related in related_records
     ]
     return items + [
-        {"relation": mapping.relation, "direction": "out", "id": mapping.target, "name": "", "vocabulary": None}
-        for mapping in list_mappings(change.to_record())
+        {
+            "relation": mapping.relation,
+            "label": labels[mapping.relation],
+            "direction": "out",
+            "id": mapping.target,
+            "name": "",
+            "vocabulary": None,
+        }
+        for mapping in mappings
     ]
 
 
@@ -215,7 +231,7 @@ def list_hierarchy(
         if type_name in (None, name) and not own_collections.isdisjoint(RELATION_TYPES[name].targets)
     ]
     if not type_names:
-        raise InvalidInput("That is no hierarchy.", [FieldProblem("relation", "is not the name of a hierarchy.")])
+        raise InvalidInput("Unknown hierarchy.", [FieldProblem("relation", "is not the name of a hierarchy.")])
     depths = relations.walk_hierarchy(snapshot, change.record_id, type_names, upward=upward, max_depth=_MAX_DEPTH)
     return {
         "items": _sort_by_depth(depths, records.find_names(snapshot, sorted(depths))),
@@ -228,18 +244,16 @@ def _sort_by_depth(depths: Mapping[str, int], names: Mapping[str, str]) -> list[
     return sorted(items, key=lambda item: (item["depth"], str(item["name"]).casefold(), item["id"]))
 
 
-def list_changes(snapshot: Snapshot, since: int, limit: int, collections: Sequence[str] | None = None) -> list[Change]:
-    """Return the changes after a sequence number; raise InvalidInput if it is in the future."""
-    _require_past(read_position(snapshot).revision, "since", since, "There are no such changes yet.")
-    return revisions.list_since(snapshot, since, limit, collections)
+def list_changes(snapshot: Snapshot, since: int, limit: int, shown: ChangeFilter | None = None) -> list[Change]:
+    """Return the changes of a filter after a sequence number; raise InvalidInput if it is in the future."""
+    _require_past(read_position(snapshot).revision, "since", since, "Unknown revision.")
+    return revisions.list_since(snapshot, since, limit, shown)
 
 
-def list_changes_newest(
-    database: Database, since: int, limit: int, collections: Sequence[str] | None = None
-) -> list[Change]:
+def list_changes_newest(database: Database, since: int, limit: int, shown: ChangeFilter | None = None) -> list[Change]:
     """Return the changes after a sequence number that another node may have given out: retry on the primary."""
     try:
-        return database.run_read(list_changes, since, limit, collections)
+        return database.run_read(list_changes, since, limit, shown)
     except InvalidInput:
         with database.read(from_primary=True) as snapshot:
-            return list_changes(snapshot, since, limit, collections)
+            return list_changes(snapshot, since, limit, shown)

@@ -1,24 +1,27 @@
 """Named releases of vocabularies."""
 
 import re
+from collections.abc import Iterable
 
 from lexarium.domain.errors import Conflict, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
-from lexarium.domain.release import Release
+from lexarium.domain.release import Release, ReleaseFile
 from lexarium.domain.text.timestamps import now_ms
+from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.not_found import find_or_raise
 from lexarium.store import releases
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
+_RELEASE_PATH = re.compile(r"(?:^|/)releases/([^/]+)")
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def validate_release_name(name: str) -> str:
     """Return a valid name of a release; raise ValueError."""
     if not NAME_PATTERN.fullmatch(name):
-        raise ValueError("should be up to 100 letters, digits, dots, hyphens and underscores, such as 2026.1.")
+        raise ValueError("must be up to 100 letters, digits, dots, hyphens and underscores, such as 2026.1.")
     return name
 
 
@@ -28,7 +31,7 @@ def create_release(
     """Name the current revision of a vocabulary; raise Conflict if the name is taken there."""
     caller.require(Permission.PUBLISH, vocabulary)
     if releases.find(transaction.flush(), qualify_id(vocabulary, name)):
-        raise Conflict(f"There is a release {name!r} already.")
+        raise Conflict(f"Release {name!r} already exists.")
     release = Release(qualify_id(vocabulary, name), transaction.revision, note, caller.account.id, now_ms())
     releases.add(transaction, release)
     return release
@@ -36,7 +39,7 @@ def create_release(
 
 def get_release(snapshot: Snapshot, name: str, vocabulary: str = MAIN_VOCABULARY) -> Release:
     """Return the release of a vocabulary with a name; raise NotFound."""
-    message = f"There is no release {name!r}."
+    message = f"Release {name!r} not found."
     release = find_or_raise(lambda: releases.find(snapshot, qualify_id(vocabulary, name)), name, message)
     if release.vocabulary != vocabulary:
         raise NotFound(message)
@@ -46,3 +49,27 @@ def get_release(snapshot: Snapshot, name: str, vocabulary: str = MAIN_VOCABULARY
 def list_releases(snapshot: Snapshot, vocabulary: str = MAIN_VOCABULARY) -> list[Release]:
     """Return all releases of a vocabulary, the newest first."""
     return [release for release in releases.list_all(snapshot) if release.vocabulary == vocabulary]
+
+
+def find_previous(snapshot: Snapshot, release: Release) -> Release | None:
+    """Return the release of the vocabulary before another, or None if that is the first."""
+    newest_first = list_releases(snapshot, release.vocabulary)
+    return next(iter(newest_first[newest_first.index(release) + 1 :]), None)
+
+
+def find_versions(snapshot: Snapshot, described: Iterable[Vocabulary]) -> dict[str, str]:
+    """Return the name of the newest release of each vocabulary, or else the version of the file it came from."""
+    versions = {item.slug: _shorten_version(item.version) for item in described if item.version}
+    newest = {release.vocabulary: release.local_name for release in reversed(releases.list_all(snapshot))}
+    return versions | newest
+
+
+def _shorten_version(version: str) -> str:
+    """Return the date of a version that is a path, as OBO files have it."""
+    match = _RELEASE_PATH.search(version)
+    return match[1] if match else version
+
+
+def list_files(snapshot: Snapshot, release: Release) -> dict[str, ReleaseFile]:
+    """Return the files of a release that were rendered, by format."""
+    return {file.format: file for file in releases.list_files(snapshot, release.name)}

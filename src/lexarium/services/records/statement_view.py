@@ -6,12 +6,13 @@ from functools import lru_cache
 
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.identity.prefixes import PrefixMap, expand, link_of, load_bundled
+from lexarium.domain.identity.vocabulary_names import name_vocabulary
 from lexarium.domain.record import ALIAS_SCOPES, SOURCE, TYPE, Record
+from lexarium.domain.record_texts import list_language_texts
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.schema.predicates import TRANSLATION_SOURCE, SlotRole, expand_predicate
 from lexarium.domain.statement import Node, Reference, Statement, Text
-from lexarium.domain.translations import list_language_texts
 from lexarium.domain.vocabulary import VOCABULARIES
 
 # Shown in words beside the record.
@@ -28,7 +29,7 @@ class ShownValue:
     lang: str = ""
     # Id of a record that the value names.
     record_id: str | None = None
-    # Title of the vocabulary of that record, if it is another one.
+    # Title of the vocabulary of that record, or of an identifier, if it is another one and known.
     vocabulary: str = ""
     # Address of a page elsewhere.
     link: str | None = None
@@ -67,15 +68,18 @@ class StatementView:
         names: Mapping[str, str],
         user_names: Mapping[str, str],
         elsewhere: Mapping[str, ShownValue] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         """Build the view with the names of the published records and of the users that the record refers to.
 
         Names are by id in the vocabulary of the record; `elsewhere` are records of others, by what means them.
+        `labels` are those of predicates that no slot declares.
         """
         self._record = record
         self._names = names
         self._user_names = user_names
         self._elsewhere = elsewhere or {}
+        self._labels = labels or {}
         self._prefixes = get_prefix_map(record.collection.vocabulary)
         self._shown_texts = {(item.field, item.lang, item.text) for item in list_language_texts(record)}
 
@@ -104,7 +108,9 @@ class StatementView:
         groups = _group(self._record.statements)
         slots = self._record.collection.schema_class.slots_by_role.get(SlotRole.MAPPING, ())
         return [
-            ShownStatements(slot.label, [self._show_value(item) for item in groups[slot.predicate]], slot.description)
+            ShownStatements(
+                slot.label, [self._show_value(item, slot) for item in groups[slot.predicate]], slot.description
+            )
             for slot in slots
             if slot.predicate in groups
         ]
@@ -133,7 +139,11 @@ class StatementView:
 
     def _show_undeclared(self, statements: Iterable[Statement]) -> list[ShownStatements]:
         return [
-            ShownStatements(predicate, [self._show_value(item) for item in group], link=find_predicate_link(predicate))
+            ShownStatements(
+                self._labels.get(predicate, predicate),
+                [self._show_value(item) for item in group],
+                link=find_predicate_link(predicate),
+            )
             for predicate, group in _group(statements).items()
         ]
 
@@ -142,7 +152,9 @@ class StatementView:
         value, qualifiers = statement.value, self._show_undeclared(shown_qualifiers)
         if isinstance(value, Node):
             parts = self._show_undeclared(value.statements)
-            return ShownValue(value.iri, link=self._find_link(value.iri), parts=parts, qualifiers=qualifiers)
+            # The label of a blank node has no meaning outside of its file.
+            iri = "" if value.iri.startswith("_:") else value.iri
+            return ShownValue(iri, link=self._find_link(iri), parts=parts, qualifiers=qualifiers)
         text, is_id = value[0], isinstance(value, Reference) or (slot is not None and slot.id_prefix is not None)
         if is_id and text in self._names:
             record_id = qualify_id(self._record.collection.vocabulary, text)
@@ -150,7 +162,11 @@ class StatementView:
         if isinstance(value, Reference):
             if text in self._elsewhere:
                 return replace(self._elsewhere[text], qualifiers=qualifiers)
-            return ShownValue(text, link=self._find_link(text), qualifiers=qualifiers)
+            name = name_vocabulary(text, self._prefixes) if slot and slot.role is SlotRole.MAPPING else ""
+            return ShownValue(text, vocabulary=name, link=self._find_link(text), qualifiers=qualifiers)
+        if slot is not None and slot.role is SlotRole.MAPPING:
+            link = self._find_link(text)
+            return ShownValue(text, vocabulary=name_vocabulary(text, self._prefixes), link=link, qualifiers=qualifiers)
         shown_text = self._user_names.get(text, text) if is_id else text
         return ShownValue(shown_text, value.lang, link=self._find_text_link(text, slot), qualifiers=qualifiers)
 

@@ -8,18 +8,21 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
+from lexarium.domain.cache_tags import CATALOGUE_TAG
 from lexarium.domain.change import Change
 from lexarium.domain.hierarchy import find_cycles
-from lexarium.domain.identifiers import qualify_id, split_id
+from lexarium.domain.identifiers import split_id
 from lexarium.domain.record import Record, RecordState
+from lexarium.domain.record_texts import list_language_texts
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, VOCABULARY, Collection
+from lexarium.domain.text.characters import name_key
 from lexarium.domain.text.placeholders import is_placeholder
-from lexarium.domain.translations import list_language_texts
 from lexarium.services.daemon_executor import DaemonExecutor
 from lexarium.store import hierarchy_queries, records, relations, revisions
 from lexarium.store.database import Database
+from lexarium.store.dependencies import add_cache_tags, forbid_caching
 from lexarium.store.engine.position_queries import read_position
-from lexarium.store.hierarchy_queries import IdSample
+from lexarium.store.hierarchy_queries import IdSample, RecordGroup
 from lexarium.store.position import Position, Snapshot
 
 # Two milliseconds of work; then other threads get a turn.
@@ -38,14 +41,14 @@ _NO_IDS = IdSample((), 0)
 
 QUALITY_ISSUES = {
     "undefined": "No definition",
-    "placeholder": "A placeholder for a definition",
-    "repeated": "A name that another record has too",
-    "apart": "Nowhere in the hierarchy",
+    "placeholder": "Placeholder definition",
+    "repeated": "Duplicate name",
+    "apart": "Not in the hierarchy",
 }
 
 # Shown only where there are translations.
 OUTDATED = "outdated"
-OUTDATED_LABEL = "A translation of a text that has changed since"
+OUTDATED_LABEL = "Outdated translation"
 
 # New records by group, then by month (`2026-01`).
 MonthlyCounts = Mapping[str, Mapping[str, int]]
@@ -64,6 +67,7 @@ class HierarchyStatistics:
     issues: Mapping[str, IdSample]  # by keys of QUALITY_ISSUES, and OUTDATED
     root_ids: Mapping[str, IdSample]
     orphans: Mapping[str, IdSample]
+    groups: Mapping[str, Sequence[RecordGroup]]
     # Imports may bring cycles, which no root leads to.
     cycle_members: Mapping[str, tuple[str, ...]]
 
@@ -78,6 +82,8 @@ class CatalogueStatistics(HierarchyStatistics):
     contributors: Mapping[str, Mapping[str, int]]  # by owner, then by collection
     # By "name", "definition" and "outdated", then by language, then by collection.
     languages: Mapping[str, Mapping[str, Mapping[str, int]]]
+    # First characters of names, by collection.
+    initials: Mapping[str, Mapping[str, int]]
     # New records by "collection", "class" or "contributor", and collection.
     growth_by_collection: Mapping[str, Mapping[tuple[str, str], Mapping[str, int]]]
     _selections: dict[tuple[str, ...], "CatalogueStatistics"] = field(default_factory=dict, compare=False)
@@ -114,7 +120,9 @@ class CatalogueStatistics(HierarchyStatistics):
             issues=issues,
             root_ids=_filter_keys(self.root_ids, is_selected),
             orphans=orphans,
+            groups=_filter_keys(self.groups, is_selected),
             cycle_members=_filter_keys(self.cycle_members, is_selected),
+            initials=_filter_keys(self.initials, is_selected),
             counts=_filter_keys(self.counts, is_selected),
             classes=_filter_inner(self.classes, is_selected),
             contributors=_filter_inner(self.contributors, is_selected),
@@ -152,6 +160,7 @@ class _RunningCounts:
         self.languages: dict[str, Counter[tuple[str, str]]] = {
             name: Counter() for name in ("name", "definition", OUTDATED)
         }
+        self.initials: Counter[tuple[str, str]] = Counter()
         # Ids as keys of dicts, which keep the order of changes.
         self.text_issues: dict[str, dict[str, None]] = {"undefined": {}, "placeholder": {}, OUTDATED: {}}
 
@@ -179,16 +188,17 @@ class _RunningCounts:
             return None
         fields = record.fields
         month = fields.get("event_stamp", "")[:_MONTH_CHARS]
-        class_id = fields.get("id_concept_class")
         for group, key in (
             ("collection", change.collection),
-            ("class", class_id and qualify_id(record.collection.vocabulary, class_id)),
+            ("class", record.class_id if record.collection.class_field else None),
             ("contributor", fields.get("id_user") or None),
         ):
             if key is not None:
                 self.totals[group][key, change.collection] += delta
                 if month:
                     self.growth[group][(key, change.collection), month] += delta
+        if initial := name_key(fields["name"])[:1]:
+            self.initials[change.collection, initial] += delta
         for text in list_language_texts(record):
             role = "name" if text.field == "name" else "definition"
             for name in (role, OUTDATED) if text.is_outdated else (role,):
@@ -210,6 +220,7 @@ class StatisticsCache:
 
     def get(self, position: Position) -> CatalogueStatistics | None:
         """Return the statistics at a position if the catalogue is small, else the latest ones, or None."""
+        add_cache_tags([CATALOGUE_TAG])
         cached = self._statistics
         if cached is not None and cached.is_current_at(position):
             return cached
@@ -217,7 +228,10 @@ class StatisticsCache:
         if position.revision <= _SMALL_REVISION:
             with suppress(TimeoutError):
                 future.result(_WAIT_SECONDS)
-        return self._statistics
+        statistics = self._statistics
+        if statistics is None or not statistics.is_current_at(position):
+            forbid_caching()
+        return statistics
 
     def _catch_up(self) -> None:
         current = self._database.run_read(read_position)
@@ -265,12 +279,18 @@ class StatisticsCache:
                 if _has_expected_hierarchy(name, relation_types[0]) or root_ids[name].total or cycle_members[name]:
                     orphans[name] = hierarchy_queries.find_orphans(snapshot, name, relation_types, _MAX_LISTED)
             position = read_position(snapshot)
+            groups = {name: _find_groups(snapshot, item) for name, item in COLLECTIONS.items() if item.grouping_types}
         issues = {"repeated": IdSample(duplicate_ids, len(duplicate_ids)), "apart": _join_samples(orphans)}
         now = time.monotonic()
         is_small = position.revision <= _SMALL_REVISION
         self._refresh_due = now if is_small else now + _REFRESH_DELAY_FACTOR * (now - started_at)
         return HierarchyStatistics(
-            hierarchy_position=position, issues=issues, root_ids=root_ids, orphans=orphans, cycle_members=cycle_members
+            hierarchy_position=position,
+            issues=issues,
+            root_ids=root_ids,
+            orphans=orphans,
+            groups=groups,
+            cycle_members=cycle_members,
         )
 
     def _build(self, hierarchy: HierarchyStatistics) -> CatalogueStatistics:
@@ -285,8 +305,22 @@ class StatisticsCache:
             classes=_to_nested(counts.totals["class"]),
             contributors=_to_nested(counts.totals["contributor"]),
             languages={name: _to_nested(counter) for name, counter in counts.languages.items()},
+            initials=_to_nested(counts.initials),
             growth_by_collection={group: _to_nested(counter) for group, counter in counts.growth.items()},
         )
+
+
+def _find_groups(snapshot: Snapshot, collection: Collection) -> list[RecordGroup]:
+    """Return the groups that records of a collection belong to, by the collection of the groups."""
+    types_by_collection: dict[str, list[str]] = {}
+    for type_name in collection.grouping_types:
+        for group_collection in RELATION_TYPES[type_name].targets[collection.name][:1]:
+            types_by_collection.setdefault(group_collection, []).append(type_name)
+    return [
+        group
+        for group_collection, type_names in types_by_collection.items()
+        for group in hierarchy_queries.find_groups(snapshot, collection.name, type_names, group_collection)
+    ]
 
 
 def _find_cycle_members(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:

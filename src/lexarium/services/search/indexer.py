@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lexarium.domain.change import Change
 from lexarium.domain.errors import IndexNotReady, LexariumError, StoreError
-from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id, split_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY, format_record_id, qualify_id, split_id
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.vocabulary import VOCABULARIES
@@ -43,8 +43,11 @@ _BATCH_SIZE = 2_000
 _WAIT_SECONDS = 2.0
 MAX_WAIT_LAG = 2_000
 _FIRST_BUILD_WAIT_SECONDS = 3.0
+_SHORT_BUILD_RECORDS = 20_000
+# A mistake of the program may concern every record.
+_MAX_LOGGED_SKIPS = 1_000
 _PERMISSION_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
-_PERMISSION_MESSAGE = "The search index cannot be kept: the server may not read or write its folder."
+_PERMISSION_MESSAGE = "Cannot read or write the search index folder."
 
 
 def index_folder(database: Database, setting: str) -> Path:
@@ -71,6 +74,8 @@ class Indexer:
         self.error: str | None = None
         # Failed writes since the last success.
         self._failures = 0
+        # Versions of records that could not be indexed, as far as the log says so.
+        self._logged_skips: set[tuple[str, int]] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lexarium-indexer", daemon=True)
 
@@ -96,7 +101,7 @@ class Indexer:
         if index_snapshot is None or (_is_worth_waiting(index_snapshot, position) and not self._is_overloaded()):
             index_snapshot = self._wait_for_snapshot(position)
         if index_snapshot is None:
-            raise IndexNotReady(self.error or "The search index is being built. Try again in a moment.")
+            raise IndexNotReady(self.error or "Search index is being built; try again in a few seconds.")
         return index_snapshot
 
     def lag(self, position: Position) -> int | None:
@@ -104,41 +109,47 @@ class Indexer:
         index_snapshot = self._get_current(position)
         return None if index_snapshot is None else max(0, position.revision - index_snapshot.position.revision)
 
+    def count_skipped(self) -> int:
+        """Return the number of records that could not be indexed."""
+        index = self._index
+        return 0 if index is None else index.snapshot.skipped_count
+
     def mark_broken(self) -> None:
         """Have the index rebuilt, because it could not be read."""
         self._is_broken = True
         self._wake_event.set()
 
-    def advance_to(self, position: Position) -> int:
+    def advance_to(self, position: Position, progress: ProgressCallback = ignore_progress) -> int:
         """Bring the index to a position, unless another process writes it; return the number of changes applied."""
         self._open()
         index = self._index
         must_rebuild = self._is_broken or self._folder.current_path() is None
         if index is None or must_rebuild or index.snapshot.position.epoch != position.epoch:
-            self._rebuild_unless_busy()
+            self._rebuild_unless_busy(progress)
         elif _is_behind(index.snapshot, position):
-            return self._apply_log(index)
+            return self._apply_log(index, progress)
         return 0
 
-    def catch_up(self) -> None:
-        """Bring the index to the current position, in a process without the thread.
+    def catch_up(self, progress: ProgressCallback = ignore_progress) -> bool:
+        """Bring the index to the current position, in a process without the thread; return whether it is there.
 
         Wait for a short time if another process has the writer.
         """
         position = self._database.run_read(read_position)
-        deadline = time.monotonic() + _WAIT_SECONDS
         with self._translate_errors():
-            self.advance_to(position)
+            self.advance_to(position, progress)
+            deadline = time.monotonic() + _WAIT_SECONDS
             while self.lag(position) != 0 and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
-                self.advance_to(position)
+                self.advance_to(position, progress)
+        return self.lag(position) == 0
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, search_index.IndexCorrupt) as error:
-            raise StoreError(f"The search index in {self._folder.path} cannot be kept: {error}.") from error
+            raise StoreError(f"Cannot write the search index in {self._folder.path}: {error}.") from error
 
     def rebuild(self, progress: ProgressCallback = ignore_progress) -> int:
         """Rebuild the index, in a process without the thread; return the number of records."""
@@ -164,7 +175,7 @@ class Indexer:
         done, seen = 0, 0
         # Short transactions: changes made meanwhile are applied from the log afterwards.
         for batch in self._iter_current(""):
-            done += sum(_add(writer, change) for change in batch)
+            done += sum(self._add(writer, change) for change in batch)
             seen += len(batch)
             progress("Indexing", seen, max(seen, total))
         writer.commit(search_index.IndexPosition(position.epoch, position.revision, position.vocabularies))
@@ -176,10 +187,13 @@ class Indexer:
             yield batch
             after = batch[-1].record_id
             if self._stopping.is_set():
-                raise IndexNotReady("The search index was being built when the server stopped.")
+                raise IndexNotReady("Server stopped while building the search index.")
 
     def _run(self) -> None:
-        lower_priority()
+        # Nobody can search without an index. On a busy machine, a thread of low priority would take ten times as long.
+        has_low_priority = not self._is_first_build_short()
+        if has_low_priority:
+            lower_priority()
         watch: PositionWatcher | None = None
         is_busy = False
         while not self._stopping.is_set():
@@ -190,6 +204,9 @@ class Indexer:
                     self._index.close_removed_files()
                 is_busy = self.advance_to(watch.get_position()) >= _BUSY_CHANGES
                 self._is_failing, self.error = False, None
+                if not has_low_priority:
+                    lower_priority()
+                    has_low_priority = True
             except Exception as error:
                 if not self._is_failing and not self._stopping.is_set():
                     _log_error(error)
@@ -203,6 +220,15 @@ class Indexer:
         if watch is not None:
             watch.close()
 
+    def _is_first_build_short(self) -> bool:
+        """Return whether there is no index, and making one takes a few seconds."""
+        try:
+            return (
+                self._folder.current_path() is None and self._database.run_read(records.count) <= _SHORT_BUILD_RECORDS
+            )
+        except LexariumError:
+            return False
+
     def _open(self) -> None:
         """Open the current index if it was replaced."""
         path = self._folder.current_path()
@@ -212,10 +238,10 @@ class Indexer:
         try:
             self._index = search_index.SearchIndex(path)
         except search_index.IndexCorrupt as error:
-            self._replace_corrupt(path, "The search index cannot be read, and is made anew: %s", error)
+            self._replace_corrupt(path, "Cannot read the search index, rebuilding it: %s", error)
         self._notify_waiters()
 
-    def _apply_log(self, index: search_index.SearchIndex) -> int:
+    def _apply_log(self, index: search_index.SearchIndex, progress: ProgressCallback) -> int:
         done = 0
         try:
             self._writer = self._writer or index.open_writer()
@@ -231,7 +257,7 @@ class Indexer:
                 self._update_vocabularies(self._writer, index.snapshot.vocabularies, current)
                 for change in {change.record_id: change for change in batch}.values():
                     if change.collection in COLLECTIONS:
-                        self._writer.replace(change)
+                        self._log_skip(change, self._writer.replace(change))
                 # Leave newer changes to the next round: under steady writes this one would not end.
                 is_complete = len(batch) < _BATCH_SIZE
                 # The last changes may have been deleted with their vocabulary.
@@ -240,6 +266,7 @@ class Indexer:
                 index.reload()
                 self._notify_waiters()
                 done += len(batch)
+                progress("Indexing", done, done + position.revision - revision)
                 index.close_removed_files()
         except search_index.IndexLocked:
             index.reload()
@@ -250,7 +277,7 @@ class Indexer:
             if self._failures == 1:
                 self._index = None  # Reopening may help: a full disk may have room by now.
             else:
-                self._replace_corrupt(index.path, "The search index is broken, and is made anew: %s", error)
+                self._replace_corrupt(index.path, "Search index is damaged, rebuilding it: %s", error)
         else:
             self._failures = 0
         return done
@@ -261,7 +288,7 @@ class Indexer:
         indexed: Mapping[str, IndexedVocabulary],
         current: dict[str, IndexedVocabulary],
     ) -> None:
-        """Delete the documents of vocabularies that are removed, and build those anew whose schema has changed."""
+        """Delete the documents of removed vocabularies, and rebuild those whose schema has changed."""
         for slug in indexed.keys() | current.keys():
             if indexed.get(slug) == current.get(slug):
                 continue
@@ -277,13 +304,29 @@ class Indexer:
         for batch in self._iter_current("" if is_main else qualify_id(slug, "")):
             own_changes = [change for change in batch if split_id(change.record_id)[0] == slug]
             for change in own_changes:
-                _add(writer, change)
+                self._add(writer, change)
             if len(own_changes) < len(batch) and not is_main:
                 break
 
-    def _rebuild_unless_busy(self) -> None:
+    def _add(self, writer: search_index.SearchIndexWriter, change: Change) -> bool:
+        """Add a record, unless it describes a vocabulary, or belongs to a removed one; return whether it was added."""
+        if change.collection not in COLLECTIONS:
+            return False
+        error = writer.add(change)
+        self._log_skip(change, error)
+        return error is None
+
+    def _log_skip(self, change: Change, error: Exception | None) -> None:
+        """Log once that a version of a record could not be indexed."""
+        key = change.record_id, change.version
+        if error is not None and key not in self._logged_skips and len(self._logged_skips) < _MAX_LOGGED_SKIPS:
+            self._logged_skips.add(key)
+            record = format_record_id(change.record_id)
+            logger.error("Cannot index %s; search will not find it", record, exc_info=error)
+
+    def _rebuild_unless_busy(self, progress: ProgressCallback = ignore_progress) -> None:
         with suppress(IndexNotReady):  # Another process does it.
-            logger.info("The search index was made anew (records: %s)", self._rebuild())
+            logger.info("Search index rebuilt (records: %s)", self._rebuild(progress))
 
     def _replace_corrupt(self, path: Path, message: str, error: search_index.IndexCorrupt) -> None:
         """Rebuild the index at a path, unless another process has replaced it."""
@@ -340,14 +383,6 @@ def describe_vocabularies(snapshot: Snapshot) -> dict[str, IndexedVocabulary]:
     return described
 
 
-def _add(writer: search_index.SearchIndexWriter, change: Change) -> bool:
-    """Add a record, unless it describes a vocabulary, or belongs to a removed one; return whether it was added."""
-    if change.collection not in COLLECTIONS:
-        return False
-    writer.add(change)
-    return True
-
-
 def _is_behind(index_snapshot: search_index.IndexSnapshot, position: Position) -> bool:
     indexed = index_snapshot.position
     return indexed.revision < position.revision or indexed.vocabularies < position.vocabularies
@@ -369,10 +404,8 @@ def _is_forbidden(error: Exception) -> bool:
 
 def _log_error(error: Exception) -> None:
     if _is_forbidden(error):
-        logger.warning(
-            "%s Give it to the user that the server runs as; it is tried again: %s", _PERMISSION_MESSAGE, error
-        )
+        logger.warning("%s Make the user of the server its owner. Retrying: %s", _PERMISSION_MESSAGE, error)
     elif isinstance(error, LexariumError | OSError):
-        logger.warning("The search index cannot be kept now, trying again: %s", error)
+        logger.warning("Cannot update the search index, retrying: %s", error)
     else:
-        logger.exception("The search index cannot be kept now, trying again")
+        logger.exception("Cannot update the search index, retrying")

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
 
-from lexarium.domain.identifiers import qualify_id, split_id
+from lexarium.domain.identifiers import get_local_id, split_id
 from lexarium.domain.record import ListQuery, Record, RelatedRecord
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.schema.relation_types import RelationType, Side
 from lexarium.search.analysis.folding import fold
-from lexarium.search.documents import STOP_WORDS
+from lexarium.search.analysis.languages import STOP_WORDS
 from lexarium.store import change_log, records, relations, revisions
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Snapshot
 
-_CLASS_FIELD = "id_concept_class"
 _MAX_COMPARED_CHARS = 10_000
 _MAX_HOLDERS = 200
 
@@ -32,7 +31,7 @@ class Entity:
     @property
     def class_id(self) -> str:
         """Id of the class, unique in the database; empty if it has none."""
-        return get_class_id(self.record)
+        return self.record.class_id
 
     @property
     def name(self) -> str:
@@ -76,18 +75,12 @@ def load_entities(snapshot: Snapshot, record_ids: Sequence[str], *, with_related
     entities_by_id: dict[str, Entity] = {}
     for batch in records.batched(record_ids):
         loaded_records = [change.to_record() for change in change_log.find_latest(snapshot, batch).values()]
-        names = records.find_names(snapshot, sorted(set(map(get_class_id, loaded_records))))
+        names = records.find_names(snapshot, sorted({record.class_id for record in loaded_records}))
         related_by_id = relations.find_related(snapshot, batch) if with_related else {}
         for record in loaded_records:
-            class_name = names.get(get_class_id(record), "")
+            class_name = names.get(record.class_id, "")
             entities_by_id[record.id] = Entity(record, class_name, related_by_id.get(record.id, ()))
     return entities_by_id
-
-
-def get_class_id(record: Record) -> str:
-    """Return the id of the class of a record, unique in the database; an empty text if it has none."""
-    class_id = record.fields.get(_CLASS_FIELD)
-    return qualify_id(record.collection.vocabulary, class_id) if class_id else ""
 
 
 def _list_aliases(entity: Entity) -> list[PropertyValue]:
@@ -100,8 +93,8 @@ def _list_definition(entity: Entity) -> list[PropertyValue]:
 
 
 def _list_class(entity: Entity) -> list[PropertyValue]:
-    class_id = entity.record.fields.get(_CLASS_FIELD)
-    return [PropertyValue(entity.class_name or class_id, entity.class_id)] if class_id else []
+    class_id = entity.class_id
+    return [PropertyValue(entity.class_name or get_local_id(class_id), class_id)] if class_id else []
 
 
 def _find_class_members(snapshot: Snapshot, class_ids: Sequence[str]) -> list[str]:
@@ -110,7 +103,7 @@ def _find_class_members(snapshot: Snapshot, class_ids: Sequence[str]) -> list[st
         revisions.list_page(snapshot, ListQuery(name, revision, class_id=class_id), None, _MAX_HOLDERS)
         for class_id in class_ids
         for name in COLLECTIONS.list_names(split_id(class_id)[0])
-        if _CLASS_FIELD in COLLECTIONS[name].fields
+        if COLLECTIONS[name].class_field
     )
     return [change.record_id for change in chain.from_iterable(pages)][:_MAX_HOLDERS]
 
@@ -120,7 +113,7 @@ def _build_mapping_property(relation_type: RelationType, collections: tuple[str,
         own_relations = sorted(entity.record.relations)
         return [PropertyValue(item.target) for item in own_relations if item.relation == relation_type.name]
 
-    description = "What it is mapped to in another vocabulary, as SKOS has it."
+    description = "Mappings to other vocabularies (SKOS)."
     return Property(relation_type.name, relation_type.label, description, collections, list_mappings)
 
 
@@ -180,17 +173,15 @@ def list_properties(collections: tuple[Collection, ...]) -> dict[str, Property]:
     """Return the properties that records of collections can have, by id."""
     names = tuple(collection.name for collection in collections)
     defined = tuple(collection.name for collection in collections if collection.definition_field)
-    classified = tuple(collection.name for collection in collections if _CLASS_FIELD in collection.fields)
-    classes = tuple(
-        dict.fromkeys(item.class_fields[_CLASS_FIELD] for item in collections if _CLASS_FIELD in item.class_fields)
-    )
+    classified = tuple(collection.name for collection in collections if collection.class_field)
+    classes = tuple(dict.fromkeys(item.class_fields[item.class_field] for item in collections if item.class_field))
     properties = [
-        Property(ID, "identifier", "Its own identifier.", names, _list_id),
-        Property(NAME, "name", "Its name.", names, _list_name),
-        Property(ALIAS, "alias", "Its other names.", names, _list_aliases),
-        Property(DEFINITION, "definition", "What it is, in words.", defined, _list_definition),
+        Property(ID, "identifier", "ID.", names, _list_id),
+        Property(NAME, "name", "Name.", names, _list_name),
+        Property(ALIAS, "alias", "Aliases.", names, _list_aliases),
+        Property(DEFINITION, "definition", "Definition.", defined, _list_definition),
     ]
     if classes:
-        description = "The class it is sorted into."
+        description = "Class."
         properties.append(Property(CLASS, "class", description, classified, _list_class, classes, _find_class_members))
     return {item.id: item for item in (*properties, *_iter_relation_properties(names))}

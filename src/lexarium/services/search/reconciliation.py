@@ -11,7 +11,7 @@ from lexarium.domain.labels import parse_aliases
 from lexarium.domain.record import RecordState
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.search.analysis.folding import MAX_FOLDED_KEY_CHARS, fold
-from lexarium.search.documents import STOP_WORDS
+from lexarium.search.analysis.languages import STOP_WORDS
 from lexarium.search.ranking import Tier
 from lexarium.services.records.lookup import require_unmerged, resolve_survivors
 from lexarium.services.search import record_search as search
@@ -32,12 +32,14 @@ SCORES: dict[Tier, tuple[float, float]] = {
     Tier.NAME: (100, 100),
     Tier.FOLDED: (97, 97),
     Tier.ALIAS: (93, 93),
+    Tier.ACRONYM: (90, 92),
     Tier.BEGINNING: (75, 90),
     Tier.NAME_WORDS: (60, 75),
     Tier.ALIAS_WORDS: (50, 60),
     Tier.TYPO: (35, 50),
     Tier.DEFINITION_WORDS: (20, 35),
     Tier.TYPO_WORDS: (5, 20),
+    Tier.PARTIAL: (1, 5),
 }
 # Score of a record that was found by a related record alone.
 _RELATED_SCORE = 50.0
@@ -227,7 +229,7 @@ class Reconciler:
         with self._database.read() as snapshot:
             record_id = entity_ids.resolve(snapshot, [identifier]).get(identifier)
             if record_id is None:
-                raise NotFound(f"There is no record with the id {identifier!r}.")
+                raise NotFound(f"Record {identifier!r} not found.")
             entity = load_entities(snapshot, [record_id], with_related=True)[record_id]
         require_unmerged(entity.record)
         return entity

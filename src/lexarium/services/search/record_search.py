@@ -1,7 +1,7 @@
 """Search records, and complete labels while a user types."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from lexarium.domain.errors import FieldProblem, IndexNotReady, InvalidInput
 from lexarium.domain.identifiers import get_local_id, has_prefix, qualify_id, split_id
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
-from lexarium.domain.schema.relation_types import qualify_name
-from lexarium.domain.text.characters import find_unstorable_char
-from lexarium.search.documents import list_definitions, list_identifiers
-from lexarium.search.executor import IndexHit, QueryExecutor, matches_language
+from lexarium.domain.text.characters import find_control_char, find_unstorable_char, name_key
+from lexarium.search.documents import list_identifiers, list_texts
+from lexarium.search.executor import IndexHit, NearestName, QueryExecutor, SearchDepth, matches_language
 from lexarium.search.index import IndexCorrupt, IndexPosition, IndexSnapshot
+from lexarium.search.near_names import find_near_records
 from lexarium.search.queries import SearchFilter
 from lexarium.search.query_parser import ParsedQuery
 from lexarium.search.ranking import EXACT_TIERS, TextSpan, Tier
@@ -23,19 +23,24 @@ from lexarium.services.search.indexer import Indexer
 from lexarium.services.vocabularies.access import ReadScope, get_read_scope
 from lexarium.store import change_log, records
 from lexarium.store.database import Database
+from lexarium.store.dependencies import depend_on_index
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
 
 MAX_QUERY_CHARS = 10_000
 # Last hit that a page may reach.
 MAX_DEPTH = 2_000
-_MAX_SIMILAR = 6
-# Hits searched for similar names: others may match with words of several labels.
-_SIMILAR_CANDIDATES = 50
-_SIMILAR_TIERS = EXACT_TIERS - {Tier.ID} | {Tier.TYPO}
+# Hits of a download.
+MAX_DOWNLOADED = 10_000
+_MAX_NEAR_NAMES = 6
+# Names that are offered where no record has all words.
+_MAX_NEAREST = 5
 
 Facets = dict[str, dict[str, int]]
-"""Hits per value of `vocabulary`, `collection`, `class` and `state`. Collections and classes have unique names."""
+"""Hits per value of `vocabulary`, `collection`, `class`, `language` (in lower case) and `state`.
+
+Collections and classes have unique names. A record counts for each language of its names and aliases.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class SearchQuery:
     scope: ReadScope | None = None
     # Languages of the reader, best first. Hits in the first one come first, and names are shown in these.
     languages: tuple[str, ...] = ()
+    # Only records with a name or alias in one of these languages; empty: in any.
+    label_languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,9 +77,9 @@ class RecordHit:
     # From 1 for an exact match towards 0, falling from hit to hit.
     score: float
     tier: Tier
-    # `id`, `name`, `alias` or `definition`.
+    # `id`, `name`, `alias`, `definition` or `note`.
     field: str
-    # The identifier or label, or a snippet of the definition.
+    # The identifier or label, or a snippet of the definition or note.
     text: str
     highlight: tuple[TextSpan, ...]
     # Language of the text; None for an identifier.
@@ -107,6 +114,10 @@ class SearchResult:
     did_you_mean: str | None = None
     # Records that have the query as identifier, name or alias.
     exact_count: int = 0
+    # True if no record has all words: the hits are those with most of them.
+    is_partial: bool = False
+    # Records with names that are spelled nearly so, if no record has all words.
+    nearest: list[NearestName] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,23 @@ class LabelSuggestion:
     text: str
     language: str | None
     highlight: tuple[TextSpan, ...] = ()
+
+
+@dataclass(frozen=True)
+class NearName:
+    """A record with a name or alias that equals another name or is near it."""
+
+    # Unique in the database, as is the name of the collection.
+    id: str
+    name: str
+    collection: str
+    # `name` or `alias`, and its text.
+    field: str
+    text: str
+    # The name that it was compared with.
+    given: str
+    # They are equal once folded.
+    is_same: bool
 
 
 class RecordSearch:
@@ -145,6 +173,14 @@ class RecordSearch:
             index_snapshot = self._get_snapshot(position)
             return [index_snapshot.get_cached(query, partial(self._run, index_snapshot, query)) for query in queries]
 
+    def search_all(self, query: SearchQuery, position: Position | None = None) -> SearchResult:
+        """Return all hits from the offset on, up to MAX_DOWNLOADED; raise InvalidInput."""
+        query = _resolve_scope(query)
+        _require_valid(query)
+        with self._handle_broken_index():
+            # Not cached, since they are many.
+            return self._run(self._get_snapshot(position), replace(query, limit=MAX_DOWNLOADED))
+
     def count_facets(self, queries: Sequence[SearchQuery]) -> list[Facets]:
         """Count the hits of queries per facet, which costs less than the hits; raise InvalidInput."""
         queries = [_resolve_scope(query) for query in queries]
@@ -159,23 +195,50 @@ class RecordSearch:
                 for query in queries
             ]
 
-    def find_similar_names(self, names: Sequence[str], collection: str, exclude: str | None = None) -> list[RecordHit]:
-        """Return records with one of these names, ignoring case, accents and a typo; none while there is no index.
+    def find_near_names(
+        self, names: Sequence[str], collection: str, exclude: str | None = None, *, waits: bool = True
+    ) -> list[NearName]:
+        """Return records that have one of these names or nearly so, those that have it first.
 
-        Only those of a collection are searched, which the caller has to be allowed to read.
+        Compared are the names and aliases of published records of the vocabulary: of the collection, which the caller
+        has to be allowed to read, and of all that are not auxiliary. While there is no index, only names that are equal
+        but for case are found. Changes that are not indexed yet are waited for unless `waits` is false.
         """
-        scope = ReadScope((COLLECTIONS[collection].vocabulary,))
-        queries = [
-            SearchQuery(name, (collection,), limit=_SIMILAR_CANDIDATES, scope=scope)
-            for name in names
-            if 0 < len(name) <= MAX_QUERY_CHARS
+        names = [
+            name for name in dict.fromkeys(names) if 0 < len(name) <= MAX_QUERY_CHARS and not find_unstorable_char(name)
         ]
-        try:
-            hits = [hit for result in self.search_many(queries) for hit in result.hits]
-        except IndexNotReady:
+        if not names:
             return []
-        similar = {hit.id: hit for hit in hits if hit.tier in _SIMILAR_TIERS and hit.id != exclude}
-        return list(similar.values())[:_MAX_SIMILAR]
+        slug = COLLECTIONS[collection].vocabulary
+        compared = [name for name in COLLECTIONS.list_names(slug) if not COLLECTIONS[name].is_auxiliary]
+        compared = list(dict.fromkeys([collection, *compared]))
+        near: dict[str, NearName] = {}
+        with self._database.read() as snapshot:
+            position = read_position(snapshot)
+            keys = {name_key(name): name for name in reversed(names)}
+            for row in records.find_by_name_keys(snapshot, compared, list(keys), _MAX_NEAR_NAMES + 1):
+                near[row.id] = NearName(row.id, row.name, row.collection, "name", row.name, keys[row.name_key], True)
+        with suppress(IndexNotReady):
+            for found in self._find_indexed(
+                names, SearchFilter(tuple(compared), vocabularies=(slug,)), position, waits
+            ):
+                near.setdefault(found.id, found)
+        near.pop(exclude or "", None)
+        return sorted(near.values(), key=lambda item: not item.is_same)[:_MAX_NEAR_NAMES]
+
+    def _find_indexed(
+        self, names: Sequence[str], search_filter: SearchFilter, position: Position, waits: bool
+    ) -> Iterator[NearName]:
+        if self._indexer.lag(position) is None:
+            return
+        with self._handle_broken_index():
+            index_snapshot = self._get_snapshot(position if waits else position._replace(revision=0))
+            for name in names:
+                for found in find_near_records(index_snapshot, name, search_filter):
+                    field = "name" if found.label.is_name else "alias"
+                    yield NearName(
+                        found.record_id, found.name, found.collection, field, found.label.text, name, found.is_same
+                    )
 
     def get_index_lag(self, position: Position) -> int | None:
         """Return the number of changes that are not indexed; None without an index."""
@@ -202,7 +265,7 @@ class RecordSearch:
         index_snapshot = self._get_snapshot(None)
         slugs = tuple({COLLECTIONS[name].vocabulary for name in collections})
         search_filter = SearchFilter(tuple(collections), vocabularies=slugs)
-        search = QueryExecutor(index_snapshot, text[:MAX_QUERY_CHARS], search_filter)
+        search = QueryExecutor(index_snapshot, text[:MAX_QUERY_CHARS], search_filter, depth=SearchDepth.ALL_WORDS)
         return index_snapshot.position, self._guard_iterator(search.iter_record_ids())
 
     def _guard_iterator(self, record_ids: Iterator[str]) -> Iterator[str]:
@@ -215,17 +278,20 @@ class RecordSearch:
             yield
         except IndexCorrupt as error:
             self._indexer.mark_broken()
-            raise IndexNotReady("The search index is broken, and is made anew. Try again in a moment.") from error
+            raise IndexNotReady("Search index is damaged and is being rebuilt; try again in a few seconds.") from error
 
     def _get_snapshot(self, position: Position | None) -> IndexSnapshot:
         if position is None:
             position = self._database.run_read(read_position)
-        return self._indexer.get_snapshot(position)
+        index_snapshot = self._indexer.get_snapshot(position)
+        depend_on_index(index_snapshot.position.revision)
+        return index_snapshot
 
     def _build_search(self, index_snapshot: IndexSnapshot, query: SearchQuery) -> QueryExecutor:
         assert query.scope is not None
         class_ids = None if query.class_ref is None else self._resolve_class(query.class_ref, query.scope)
-        search_filter = SearchFilter(query.collections, query.states, class_ids, query.scope.slugs)
+        tags = tuple(map(str.lower, query.label_languages))
+        search_filter = SearchFilter(query.collections, query.states, class_ids, query.scope.slugs, tags)
         return QueryExecutor(index_snapshot, query.text, search_filter, language=_get_first_language(query))
 
     def _load_facets(self, index_snapshot: IndexSnapshot, query: SearchQuery) -> Facets:
@@ -235,6 +301,9 @@ class RecordSearch:
         search = self._build_search(index_snapshot, query)
         hits = search.get_page(query.offset, query.offset + query.limit)
         facets = search.count_facets()
+        found_ids = {hit.record_id for hit in hits}
+        is_incomplete = search.is_partial or not facets.total
+        nearest = search.find_nearest(_MAX_NEAREST) if is_incomplete and not query.offset else []
         # The index has neither definitions nor replacements.
         ids_to_load = [
             hit.record_id
@@ -249,6 +318,8 @@ class RecordSearch:
             class_names=self._load_class_names(index_snapshot, facets.counts["class"]),
             did_you_mean=search.did_you_mean,
             exact_count=sum(hit.grade.tier in EXACT_TIERS for hit in search.ranked_hits),
+            is_partial=search.is_partial,
+            nearest=[name for name in nearest if name.record_id not in found_ids],
         )
 
     def _load_records(self, record_ids: Sequence[str]) -> dict[str, Record]:
@@ -265,17 +336,20 @@ class RecordSearch:
 
     def _resolve_class(self, class_ref: str, scope: ReadScope) -> tuple[str, ...]:
         """Return the ids of the classes with an id or a name in the vocabularies of a scope."""
-        names = [qualify_name(slug, CONCEPT_CLASS.local_name) for slug in scope.slugs]
-        collections = [COLLECTIONS[name] for name in names if name in COLLECTIONS]
+        members = [COLLECTIONS[name] for name in scope.collections if COLLECTIONS[name].class_field]
+        names = dict.fromkeys(item.class_fields[item.class_field] for item in members if item.class_field)
+        collections = [COLLECTIONS[name] for name in names]
+        is_id = not find_control_char(class_ref) and not find_unstorable_char(class_ref)
+        ids = [qualify_id(item.vocabulary, class_ref) for item in collections] if is_id else []
         if has_prefix(class_ref, CONCEPT_CLASS.id_prefixes):
-            return tuple(qualify_id(collection.vocabulary, class_ref) for collection in collections)
+            return tuple(ids)
         with self._database.read() as snapshot:
-            is_storable = not find_unstorable_char(class_ref)
-            rows = [records.find_by_name(snapshot, item, class_ref) for item in collections if is_storable]
-        class_ids = tuple(row.id for row in rows if row is not None)
+            class_ids = tuple(item for item, name in records.find_collections(snapshot, ids).items() if name in names)
+            rows = [records.find_by_name(snapshot, item, class_ref) for item in collections if is_id and not class_ids]
+        class_ids += tuple(row.id for row in rows if row is not None)
         if not class_ids:
-            problem = FieldProblem("class", "should be the identifier or the name of a class.")
-            raise InvalidInput("This cannot be looked for.", [problem])
+            problem = FieldProblem("class", "must be the ID or name of a class.")
+            raise InvalidInput("Invalid query.", [problem])
         return class_ids
 
 
@@ -292,7 +366,7 @@ def _complete(index_snapshot: IndexSnapshot, query: SearchQuery) -> list[LabelSu
     assert query.scope is not None
     search_filter = SearchFilter(query.collections or query.scope.collections, vocabularies=query.scope.slugs)
     language = _get_first_language(query)
-    search = QueryExecutor(index_snapshot, query.text, search_filter, search_definitions=False, language=language)
+    search = QueryExecutor(index_snapshot, query.text, search_filter, depth=SearchDepth.LABELS, language=language)
     suggestions = []
     for hit in search.get_completions(query.limit):
         grade = hit.grade_with_label(search.parsed_query)
@@ -307,19 +381,19 @@ def _require_valid(query: SearchQuery, parameter: str = "q") -> None:
     """Raise InvalidInput with all problems of a query; `parameter` is the name of its text in the API."""
     problems = []
     if len(query.text) > MAX_QUERY_CHARS:
-        message = f"should have at most {MAX_QUERY_CHARS} characters, not {len(query.text)}."
+        message = f"must have at most {MAX_QUERY_CHARS} characters, not {len(query.text)}."
         problems.append(FieldProblem(parameter, message))
     assert query.scope is not None
     known = query.scope.collections if query.collections else ()
     unknown = [name for name in query.collections if name not in known]
     if unknown:
-        message = f"should be among {', '.join(known)}, not {', '.join(unknown)}."
+        message = f"must be among {', '.join(known)}, not {', '.join(unknown)}."
         problems.append(FieldProblem("collection", message))
     if query.offset + query.limit > MAX_DEPTH:
-        message = f"should lead to no further than the {MAX_DEPTH:,}th hit, limit included."
+        message = f"plus limit must be at most {MAX_DEPTH:,}."
         problems.append(FieldProblem("offset", message))
     if problems:
-        raise InvalidInput("This cannot be looked for.", problems)
+        raise InvalidInput("Invalid query.", problems)
 
 
 def _to_hit(hit: IndexHit, record: Record | None, parsed_query: ParsedQuery, query: SearchQuery) -> RecordHit:
@@ -357,10 +431,11 @@ def _find_matched_text(
         own_ids = [local_id] if record is None else list_identifiers(record)
         text = next((own_id for own_id in own_ids if own_id.casefold() == parsed_query.identifier), local_id)
         return _MatchedText("id", text, (TextSpan(0, len(text)),), None)
-    if hit.grade.field == "definition" and record is not None:
+    is_label_shown = hit.grade.tier is Tier.PARTIAL and hit.grade_with_label(parsed_query).word_positions
+    if hit.grade.field == "definition" and record is not None and not is_label_shown:
         snippets = [
-            _MatchedText("definition", *build_snippet(definition.text, parsed_query), definition.lang)
-            for definition in list_definitions(record)
+            _MatchedText(role, *build_snippet(text.text, parsed_query, text.lang), text.lang)
+            for role, text in list_texts(record)
         ]
         best = max(snippets, key=lambda item: _rate_snippet(item, languages), default=None)
         if best is not None and best.highlight:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from lexarium.domain.change import Change
 from lexarium.domain.errors import LexariumError
+from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.record import TYPE, ListQuery, Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.json import valpha
-from lexarium.formats.parsed import WriteOptions
+from lexarium.formats.json.linkml_statements import sort_collections
+from lexarium.formats.parsed import WarningCounter, WriteOptions
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.records.queries import resolve_revision
 from lexarium.services.records.relations_as_of import RelationsAsOf
@@ -21,7 +23,7 @@ from lexarium.store.engine.position_queries import read_position
 from lexarium.store.records import BATCH_SIZE
 from lexarium.store.revisions import PageKey
 
-# Stands in the document of a record with further classes.
+# Part of the document of a record with further classes.
 _TYPE_KEY = f'"{TYPE}":'.encode()
 # Larger chunks than those of the writers, to spend less on passing them on.
 _CHUNK_BYTES = 1 << 16
@@ -36,16 +38,24 @@ def export_records(  # noqa: PLR0913
     release: str | None = None,
     as_of: int | None = None,
     progress: ProgressCallback | None = None,
+    losses: WarningCounter | None = None,
 ) -> Iterator[bytes]:
     """Return the records of collections as one document, in chunks; raise LexariumError before the first one.
 
     The export of a release or an earlier revision has the same bytes as one made then. Records are read in batches,
     each in a short transaction: this takes constant memory, and a slow reader blocks nothing.
+
+    What OBO or XML cannot express is counted in `losses` while the chunks are read.
     """
     if not format.can_write:
         writable = ", ".join(item.name for item in FORMATS.values() if item.can_write)
-        raise LexariumError(f"The format {format.name} can only be imported. To export there are {writable}.")
-    revision = database.run_read(resolve_revision, release, as_of)
+        raise LexariumError(f"The format {format.name} can only be imported; export formats: {writable}.")
+    collections = sorted(collections, key=lambda item: item.local_name not in format.leading_collections)
+    revision = database.run_read(resolve_revision, release, as_of, vocabulary.slug)
+    items = format.items
+    if items == "members" and vocabulary.slug != MAIN_VOCABULARY:
+        # Each record is written once, with everything it states.
+        items, collections = "records", sort_collections(vocabulary.schema, collections)
     reader = _ExportReader(database, collections, revision, progress or ignore_progress)
     readers = {
         "documents": reader.iter_documents,
@@ -53,8 +63,14 @@ def export_records(  # noqa: PLR0913
         "records": reader.iter_records,
         "members": reader.iter_members,
     }
-    options = WriteOptions(format, vocabulary, revision, collections)
-    return _coalesce_chunks(format.codec.write(readers[format.items](), options))
+    # The metadata of the main vocabulary are written from its settings.
+    is_main = vocabulary.slug == MAIN_VOCABULARY
+    head = None if is_main else database.run_read(revisions.find_at, qualify_id("", vocabulary.slug), revision)
+    head_record = None if head is None else head.to_record()
+    options = WriteOptions(
+        format, vocabulary, revision, collections, head_record, WarningCounter() if losses is None else losses
+    )
+    return _coalesce_chunks(format.codec.write(readers[items](), options))
 
 
 @dataclass(frozen=True)
@@ -104,7 +120,8 @@ class _ExportReader:
     def iter_members(self) -> Iterator[Record]:
         """Yield the published records of the collections, and those of other collections with further classes."""
         done, total = 0, self._count(RecordState.PUBLISHED)
-        for collection in COLLECTIONS.values():
+        vocabularies = {collection.vocabulary for collection in self.collections}
+        for collection in [item for item in COLLECTIONS.values() if item.vocabulary in vocabularies]:
             is_exported = collection in self.collections
             for batch in self._iter_pages(collection, RecordState.PUBLISHED):
                 # Few records have further classes: the others need not be parsed.
@@ -121,7 +138,14 @@ class _ExportReader:
             after = PageKey(last.rendered.order_key, last.id)
 
     def iter_changes(self) -> Iterator[Change | None]:
-        """Yield all changes in log order, and None after each batch, which may hold no change of these collections."""
+        """Yield all changes in log order, and None after each batch, which may hold no change of these collections.
+
+        Those of head records, without which the others cannot be read elsewhere, come first.
+        """
+        for slug in dict.fromkeys(collection.vocabulary for collection in self.collections):
+            if slug != MAIN_VOCABULARY:
+                head_id = qualify_id("", slug)
+                yield from reversed(self.database.run_read(revisions.list_history, head_id, self.revision))
         names = {collection.name for collection in self.collections}
         seq = 0
         while seq < self.revision:

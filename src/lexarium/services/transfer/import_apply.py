@@ -10,13 +10,14 @@ from lexarium.domain.editing.edit import list_changed_fields
 from lexarium.domain.editing.import_merge import ConflictPreference, ImportedRecord
 from lexarium.domain.errors import VersionConflict
 from lexarium.domain.hierarchy import find_cycles, format_cycle
-from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.domain.identifiers import SYSTEM_USER_ID, get_local_id, split_id
 from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, build_simple_document
-from lexarium.domain.rendering import get_filter_columns, render_json
+from lexarium.domain.rendering import render_json
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.statement import load_statements
+from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.records.lookup import resolve_survivors
@@ -25,8 +26,8 @@ from lexarium.services.transfer.import_base import NO_RELATIONS, ImportBase, Rel
 from lexarium.services.transfer.import_history import CYCLE_REASON, report_invalid_merges
 from lexarium.services.transfer.import_matching import match_foreign_ids
 from lexarium.services.transfer.import_report import AffectedKind, ImportConflict, ImportReport, ProblemList
-from lexarium.store import change_log, records, relations, revisions
-from lexarium.store.change_log import NewRecordRow, RecordWrite
+from lexarium.store import change_log, records, relations
+from lexarium.store.change_log import RecordWrite, VersionRow
 from lexarium.store.database import Database
 from lexarium.store.imports import base_values
 from lexarium.store.imports.history_stage import StagedMerge
@@ -50,6 +51,7 @@ class ImportApplier:
     report: ImportReport
     prefer: ConflictPreference | None
     previewed_revision: int | None
+    actor: str = SYSTEM_USER_ID
     # Whether a record of the catalogue becomes one of a further class if the import has it in another collection.
     may_add_classes: bool = True
 
@@ -98,7 +100,9 @@ class ImportApplier:
         self.report.names = records.find_names(self._connection, sorted(endpoints))
         self._problems.raise_if_any()
         if self._outdated_id:
-            raise VersionConflict(f"{self._outdated_id} was changed after this was looked at. Nothing was imported.")
+            raise VersionConflict(
+                f"{get_local_id(self._outdated_id)} was changed after the preview. Nothing was imported."
+            )
 
     def _merge_duplicates(self) -> None:
         """Merge records that were staged several times; the values read last win.
@@ -118,7 +122,7 @@ class ImportApplier:
         earlier_values = {**earlier.parse_fields(), **earlier.parse_extras()}
         for name, value in sorted({**item.parse_fields(), **item.parse_extras()}.items()):
             if earlier_values.get(name, value) != value:
-                message = f"{name} of {item.id} is not what it is in {self._locate(earlier)}; this one is kept"
+                message = f"{name} of {item.id} differs from {self._locate(earlier)}; this value is kept"
                 self.report.warnings.add(self._locate(item), message)
         fields = {**earlier.parse_fields(), **item.parse_fields()}
         return item.replace_values(fields, {**earlier.parse_extras(), **item.parse_extras()})
@@ -183,8 +187,8 @@ class ImportApplier:
             return replacement
         record_id = self.stage.find_record_id(replacement)
         if record_id is None:
-            missing = f"{replacement}, which stands in for {item.id}, is in neither the import nor the catalogue"
-            self.report.warnings.add(self._locate(item), f"{missing}; it is left out")
+            missing = f"{replacement}, the replacement of {item.id}, is in neither the import nor the catalogue"
+            self.report.warnings.add(self._locate(item), f"{missing}; it is skipped")
         return record_id
 
     def _remove_missing_relations(self) -> None:
@@ -216,10 +220,10 @@ class ImportApplier:
         if self._is_bulk_load and not (latest or existing or stated or dropped):
             # New records without relations: most of a bulk load.
             rows = [self._build_new_row(staged[record_id], NO_RELATIONS) for record_id in record_ids]
-            change_log.bulk_insert(self.transaction, rows, actor=SYSTEM_USER_ID, at=self._at)
+            change_log.bulk_insert(self.transaction, rows, actor=self.actor, at=self._at)
             return
         bases = self._load_bases(latest)
-        new_rows: list[NewRecordRow] = []
+        new_rows: list[VersionRow] = []
         writes: list[RecordWrite] = []
         added: list[Relation] = []
         removed: list[Relation] = []
@@ -238,8 +242,8 @@ class ImportApplier:
                 writes.append(RecordWrite(self._build_new_record(item, own_relations), 1, Action.CREATE))
             added += own_relations - relation_changes.existing
             removed += relation_changes.existing - own_relations
-        change_log.bulk_insert(self.transaction, new_rows, actor=SYSTEM_USER_ID, at=self._at)
-        change_log.save_records(self.transaction, writes, actor=SYSTEM_USER_ID, at=self._at)
+        change_log.bulk_insert(self.transaction, new_rows, actor=self.actor, at=self._at)
+        change_log.save_records(self.transaction, writes, actor=self.actor, at=self._at)
         change_log.update_relations(self.transaction, added, removed)
         replace_derived_rows(self.transaction, [write.record for write in writes])
         self.report.add_relations(added, removed)
@@ -249,34 +253,23 @@ class ImportApplier:
     def _load_bases(self, latest: Mapping[str, Change]) -> dict[str, ImportBase]:
         """Load the merge bases of records that people have created or edited."""
         unapplied = base_values.find_unapplied(self._connection, list(latest)) if self._has_local_edits else {}
-        edited_ids = {change.record_id for change in latest.values() if change.actor != SYSTEM_USER_ID}
-        edited_ids |= unapplied.keys()
-        imported = base_values.find_last_imports(self._connection, sorted(edited_ids)) if edited_ids else {}
-        history_versions = import_base.list_history_versions(unapplied, imported)
-        imported |= revisions.find_versions(self._connection, history_versions)
         survivors = {**self._survivors, **self._class_survivors}
-        return {
-            record_id: ImportBase(latest[record_id], imported.get(record_id), unapplied.get(record_id, {}), survivors)
-            for record_id in edited_ids
-        }
+        return import_base.load_bases(self._connection, latest, unapplied, survivors)
 
-    def _build_new_row(self, item: StagedRecord, own_relations: frozenset[Relation]) -> NewRecordRow:
+    def _build_new_row(self, item: StagedRecord, own_relations: frozenset[Relation]) -> VersionRow:
         """Build the row of a new record, without parsing it if the file gives all of its fields."""
         if item.name is None or item.class_id in self._class_survivors:
             record = self._build_new_record(item, own_relations)
             update_derived_rows(self.transaction, (), [record])
-            state, name = record.state.value, record.fields["name"]
-            rendered, document = record.rendered, record.to_document()
-            filter_columns = get_filter_columns(record.collection, record.fields)
-        else:
-            self.report.add_record("created", item.id, item.collection, item.name)
-            if item.class_id and item.class_id not in self._reference_locations:
-                self._reference_locations[item.class_id] = self._locate(item)
-            state, name = _PUBLISHED, item.name
-            rendered = render_json(COLLECTIONS[item.collection], item.id, item.name, item.fields)
-            document = build_simple_document(COLLECTIONS[item.collection], item.fields, own_relations)
-            filter_columns = item.class_id, item.owner, bool(item.flagged)
-        return NewRecordRow(item.id, item.collection, state, name, rendered, *filter_columns, document)
+            return change_log.build_row(record, record.to_document())
+        self.report.add_record("created", item.id, item.collection, item.name)
+        if item.class_id and item.class_id not in self._reference_locations:
+            self._reference_locations[item.class_id] = self._locate(item)
+        collection = COLLECTIONS[item.collection]
+        rendered = render_json(collection, item.id, item.name, item.fields)
+        document = build_simple_document(collection, item.fields, own_relations)
+        filter_columns = item.class_id, item.owner, bool(item.flagged)
+        return VersionRow(item.id, item.collection, _PUBLISHED, item.name, rendered, *filter_columns, document)
 
     def _build_new_record(self, item: StagedRecord, own_relations: frozenset[Relation]) -> Record:
         record = import_merge.create_imported_record(self._to_imported_record(item), self._at)
@@ -298,7 +291,7 @@ class ImportApplier:
         if item is not None and current.collection.name not in item.collections:
             relation_changes = self._keep_own_relations(item, current, relation_changes)
         imported = ImportedRecord(current.collection, {}) if item is None else self._to_imported_record(item, current)
-        if item is not None and imported.state is None and _was_import_undone(latest, current):
+        if item is not None and imported.state is None and self._was_import_undone(latest, current):
             imported = replace(imported, state=RecordState.PUBLISHED)
         base_state = None if base is None else base.values
         result = import_merge.merge_import(current, base_state, imported, self.prefer, self._at)
@@ -308,12 +301,12 @@ class ImportApplier:
         if item is not None:
             location = self._locate(item)
             for diff in result.conflicts:
-                conflict = ImportConflict(location, item.id, diff.field, diff.before, diff.after)
+                conflict = ImportConflict(location, get_local_id(item.id), diff.field, diff.before, diff.after)
                 self.report.conflicts.append(conflict)
             self._collect_references(current.collection, result.record.fields, item)
         record = result.record.with_relations(own_relations)
         if record == current:
-            self.report.unchanged[latest.collection] += 1
+            self.report.unchanged[current.collection.local_name] += 1
             return None
         if is_outdated:
             self._outdated_id = current.id
@@ -322,6 +315,11 @@ class ImportApplier:
         changed_fields = list_changed_fields(current, record) if self.report.has_room(kind) else ()
         self.report.add_record(kind, current.id, latest.collection, record.fields["name"], changed_fields)
         return RecordWrite(record, latest.version + 1, Action.RETIRE if is_retired else Action.UPDATE)
+
+    def _was_import_undone(self, latest: Change, current: Record) -> bool:
+        """Return whether a record is retired only because an import was undone: the next one publishes it again."""
+        is_retired = (current.state, latest.action) == (RecordState.RETIRED, Action.REVERT)
+        return is_retired and not base_values.find_edits(self._connection, [latest])
 
     def _keep_own_relations(self, item: StagedRecord, current: Record, changes: RelationChanges) -> RelationChanges:
         """Return the changes without removals that an import of a further class alone cannot mean."""
@@ -333,11 +331,12 @@ class ImportApplier:
 
     def _can_update(self, item: StagedRecord | None, current: Record) -> bool:
         if item is not None and not self.may_add_classes and not _is_in(current, item.collection):
-            message = f"{item.id} is a {item.collection} here, but a {current.collection.name} in the catalogue"
+            own, other = add_article(item.collection), add_article(current.collection.name)
+            message = f"{item.id} is {own} here, but {other} in the catalogue"
             self._problems.add(self._locate(item), message)
             return False
         if item is not None and current.state == RecordState.MERGED:
-            message = f"{item.id} was merged into {current.replaced_by}; what is told of it is left out"
+            message = f"{item.id} was merged into {current.replaced_by}; its data are skipped"
             self.report.warnings.add(self._locate(item), message)
             self.report.add_record("refused", item.id, item.collection, current.fields["name"])
         return current.state != RecordState.MERGED
@@ -349,7 +348,7 @@ class ImportApplier:
         if self._class_survivors:
             for name, values in further_fields.items():
                 import_base.redirect_class_fields(COLLECTIONS[name], values, self._class_survivors)
-        fields = {**further_fields.pop(collection.name, {}), "id": item.id}
+        fields = {**further_fields.pop(collection.name, {}), "id": get_local_id(item.id)}
         if not extras:
             return ImportedRecord(collection, fields, further_fields=further_fields)
         aliases, sources, state = (extras.get(name) for name in ("aliases", "sources", "state"))
@@ -386,18 +385,22 @@ class ImportApplier:
             if class_id not in existing:
                 warnings.add(self._reference_locations[class_id], f"the class {class_id} is not in the catalogue")
             elif existing[class_id] not in _CLASS_COLLECTIONS:
-                warnings.add(self._reference_locations[class_id], f"the class {class_id} is a {existing[class_id]}")
+                warnings.add(
+                    self._reference_locations[class_id], f"the class {class_id} is {add_article(existing[class_id])}"
+                )
         if not self.report.relations_added:
             return
-        dangling_count = integrity.count_dangling_relations(self._connection)
+        dangling_count = integrity.count_dangling_relations(self._connection, self.report.vocabulary)
         if dangling_count:
-            warnings.add("relations", f"{dangling_count:,} wait for a record that is not in the catalogue")
+            warnings.add("relations", f"{dangling_count:,} refer to a record that is not in the catalogue")
         stated_types = self.stage.list_relation_types()
         self._warn_unexpected_targets(stated_types)
         for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):
             if stated_types.intersection(relation_types):
-                for cycle in find_cycles(relations.iter_inner_relations(self._connection, relation_types)):
-                    warnings.add("relations", format_cycle(relation_types, cycle))
+                inner = relations.iter_inner_relations(self._connection, relation_types)
+                own = (relation for relation in inner if split_id(relation.source)[0] == self.report.vocabulary)
+                for cycle in find_cycles(own):
+                    warnings.add("relations", format_cycle(relation_types, list(map(get_local_id, cycle))))
 
     def _warn_several_classes(self) -> None:
         for collections, ids in self._ids_by_classes.items():
@@ -407,12 +410,14 @@ class ImportApplier:
     def _warn_unexpected_targets(self, relation_types: Iterable[str]) -> None:
         """Warn of relations to records of a class that the schema does not allow."""
         for group in integrity.group_relations(self._connection, sorted(relation_types)):
+            if split_id(group.first_source)[0] != self.report.vocabulary:
+                continue
             if group.target not in (RELATION_TYPES[group.relation].targets.get(group.source) or COLLECTIONS):
-                message = (
-                    f"{group.relation} of a {group.source} leads to a {group.target}, which the schema does not say"
-                )
+                source, target = add_article(group.source), add_article(group.target)
+                message = f"{group.relation} of {source} points to {target}, which the schema does not declare"
                 self.report.warnings.add(
-                    "relations", f"{message} ({format_count(group.number, 'time')}, first of {group.first_source})"
+                    "relations",
+                    f"{message} ({format_count(group.number, 'time')}, first of {get_local_id(group.first_source)})",
                 )
 
 
@@ -428,11 +433,6 @@ class _ReplacedItem:
     def resolve(self, current: Record | None) -> str | None:
         """Return the id of the replacement. One that the record has already stays."""
         return self.target if current is not None and current.replaced_by == self.target else self.current_target
-
-
-def _was_import_undone(latest: Change, current: Record) -> bool:
-    """Return whether a record is retired only because an import was undone, so that the next one publishes it again."""
-    return current.state == RecordState.RETIRED and (latest.actor, latest.action) == (SYSTEM_USER_ID, Action.REVERT)
 
 
 def _is_in(record: Record, collection: str) -> bool:

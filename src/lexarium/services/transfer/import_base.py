@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 from lexarium.domain.change import Change
 from lexarium.domain.editing.import_merge import RecordValues, to_values
 from lexarium.domain.editing.merge import redirect_merged_targets
-from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.record import Record, Relation, build_relations, group_targets
 from lexarium.domain.schema.collections import Collection
+from lexarium.store import revisions
 from lexarium.store.imports import base_values
+from lexarium.store.position import Snapshot
 
 _RELATIONS_KEY = "relations"
 
@@ -48,7 +49,7 @@ class ImportBase:
         self.values = to_values(record) | {key: value for key, value in values.items() if key not in special_keys}
         redirect_class_fields(record.collection, self.values, survivors)
         self._history_version: RecordValues = {}
-        if imported is not None and imported.actor != SYSTEM_USER_ID:
+        if imported is not None and unapplied.get(base_values.IMPORTED_VERSION_KEY) == imported.version:
             self._history_version[base_values.IMPORTED_VERSION_KEY] = imported.version
 
     def update(
@@ -61,7 +62,23 @@ class ImportBase:
             self.unapplied[_RELATIONS_KEY] = group_targets(imported_relations)
 
 
-def list_history_versions(
+def load_bases(
+    snapshot: Snapshot,
+    latest: Mapping[str, Change],
+    unapplied: Mapping[str, RecordValues],
+    survivors: Mapping[str, str],
+) -> dict[str, ImportBase]:
+    """Load the merge bases of those of these records that people have created or edited."""
+    edited_ids = base_values.find_edits(snapshot, latest.values()) | unapplied.keys()
+    imported = base_values.find_last_imports(snapshot, sorted(edited_ids)) if edited_ids else {}
+    imported |= revisions.find_versions(snapshot, _list_history_versions(unapplied, imported))
+    return {
+        record_id: ImportBase(latest[record_id], imported.get(record_id), unapplied.get(record_id, {}), survivors)
+        for record_id in edited_ids
+    }
+
+
+def _list_history_versions(
     unapplied: Mapping[str, RecordValues], imported: Mapping[str, Change]
 ) -> list[tuple[str, int]]:
     """Return the id and version of records last imported with their history, by people elsewhere."""

@@ -1,6 +1,7 @@
 """Stage, validate and apply imported record histories."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -9,16 +10,18 @@ import orjson
 from lexarium.domain.change import Action, Change
 from lexarium.domain.editing.defaults import assign_defaults
 from lexarium.domain.editing.merge import resolve_merge_chains
-from lexarium.domain.identifiers import SYSTEM_USER_ID
+from lexarium.domain.identifiers import SYSTEM_USER_ID, get_local_id, qualify_id, split_id
 from lexarium.domain.progress import ProgressCallback
-from lexarium.domain.record import RecordState, Relation, build_record, parse_record
+from lexarium.domain.record import Record, RecordState, Relation, build_record, parse_record
+from lexarium.domain.rendering import get_filter_columns, render_body, render_json
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.statement import pack_statements
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
 from lexarium.services.records.lookup import load_merge_chains
 from lexarium.services.transfer.import_report import AffectedKind, ImportReport, ProblemList
 from lexarium.store import change_log, records, relations
-from lexarium.store.change_log import ImportedVersion
+from lexarium.store.change_log import ImportedVersion, VersionRow
+from lexarium.store.database import Database
 from lexarium.store.imports import base_values
 from lexarium.store.imports.history_stage import MissingVersion, StagedMerge, StagedVersion
 from lexarium.store.imports.stage import ImportStage
@@ -26,41 +29,47 @@ from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.store.vocabularies import replace_derived_rows
 
-CYCLE_REASON = "comes back to itself"
+CYCLE_REASON = "leads back to itself"
 
 
-def stage_version(stage: ImportStage, source: int, parsed: ParsedRecord, version: ParsedVersion) -> None:
-    """Add one version of a record to the stage."""
+def build_version(source: int, parsed: ParsedRecord, version: ParsedVersion) -> StagedVersion:
+    """Return a version of a record for the stage, with all that is written of it."""
     collection = COLLECTIONS[parsed.collection]
     record = parsed.record or build_record(
         collection, parsed.fields, parsed.relations, parsed.aliases, parsed.sources or ()
     )
-    record = replace(
-        assign_defaults(record, version.at), state=parsed.state or RecordState.PUBLISHED, replaced_by=parsed.replaced_by
-    )
-    stage.history.add(
-        StagedVersion(
-            id=record.id,
-            number=version.number,
-            collection=collection.name,
-            source=source,
-            line=parsed.line,
-            write=version.write_id,
-            at=version.at,
-            actor=version.actor,
-            action=version.action,
-            document=record.to_document(version.origin),
-        )
+    record = assign_defaults(record, version.at)
+    record = record.with_state(parsed.state or RecordState.PUBLISHED, parsed.replaced_by)
+    class_id, owner, flagged = get_filter_columns(collection, record.fields)
+    return StagedVersion(
+        id=record.id,
+        number=version.number,
+        collection=collection.name,
+        source=source,
+        line=parsed.line,
+        write=version.write_id,
+        at=version.at,
+        actor=version.actor,
+        action=version.action,
+        state=record.state,
+        name=record.fields["name"],
+        class_id=class_id,
+        owner=owner,
+        flagged=flagged,
+        is_linked=bool(record.relations or record.alternative_ids or record.translated_names),
+        body=render_body(collection, record.fields),
+        document=record.to_document(version.origin, version.summary),
     )
 
 
 def validate_versions(stage: ImportStage, problems: ProblemList) -> None:
     """Report versions that are out of sequence or change the collection of their record."""
     for item in stage.history.finish() if stage.history else ():
+        local_id = get_local_id(item.id)
         if item.version == item.expected_version:
-            message = f"{item.id} is of another collection here than before"
+            message = f"{local_id} is in a different collection than before"
         else:
-            message = f"version {item.version} of {item.id} comes where version {item.expected_version} was expected"
+            message = f"version {item.version} of {local_id} found, but version {item.expected_version} was expected"
         problems.add(stage.format_location(item.source, item.line), message)
 
 
@@ -84,15 +93,17 @@ def report_invalid_merges(
         if merge.id not in final_survivors:
             reasons[merge.id] = CYCLE_REASON
         elif collections.get(merge.survivor_id) != merge.collection:
-            reasons[merge.id] = f"is no {merge.collection} of the import or the catalogue"
+            label = COLLECTIONS[merge.collection].local_name
+            reasons[merge.id] = f"is not a {label} of the import or the catalogue"
         if merge.id in reasons:
-            message = f"{merge.id} is told as merged, but what it is merged into {reasons[merge.id]}; it is retired"
+            local_id = get_local_id(merge.id)
+            message = f"{local_id} is marked as merged, but its target {reasons[merge.id]}; it is retired"
             report.warnings.add(stage.format_location(merge.source, merge.line), message)
     return reasons
 
 
 def apply_history(
-    transaction: Transaction, stage: ImportStage, report: ImportReport, progress: ProgressCallback
+    database: Database, transaction: Transaction, stage: ImportStage, report: ImportReport, progress: ProgressCallback
 ) -> None:
     """Write the versions that continue the history of a record, or make up a new one, in their order.
 
@@ -100,29 +111,52 @@ def apply_history(
     """
     if not stage.history:
         return
+    has_records = records.count(transaction.flush()) > 0
     for record_ids in stage.history.iter_ids():
-        stage.history.mark_missing(_find_last_versions(transaction, stage, record_ids))
-    merges = list(stage.history.iter_merges())
+        last_versions = _find_last_versions(transaction, stage, record_ids) if has_records else {}
+        stage.history.mark_missing(last_versions if has_records else dict.fromkeys(record_ids, 0))
+    merges = [
+        merge._replace(survivor_id=qualify_id(split_id(merge.id)[0], merge.survivor_id or ""))
+        for merge in stage.history.iter_merges()
+    ]
     invalid_merges = report_invalid_merges(transaction.flush(), stage, report, merges)
-    done, total = 0, stage.history.count_missing()
-    previous_write: tuple[int, int] | None = None
-    for batch in stage.history.iter_missing():
-        versions = []
-        for item in batch:
-            write = item.version.source, item.version.write
-            version = _to_imported_version(item, starts_write=write != previous_write)
-            if version.is_current and version.record.id in invalid_merges:
-                version = _to_retired(version, invalid_merges[version.record.id])
-            versions.append(version)
-            previous_write = write
-        change_log.insert_history(transaction, versions)
-        _write_current(transaction, stage, report, [version for version in versions if version.is_current])
-        done += len(batch)
-        progress("writing", done, total)
+    total = stage.history.count_missing()
+    # A small import is fast either way.
+    is_bulk_load = total > max(records.count(transaction.flush()), records.BATCH_SIZE)
+    with database.bulk_load(transaction) if is_bulk_load else nullcontext():
+        _write_missing(transaction, stage, report, invalid_merges, lambda done: progress("writing", done, total))
     # The import proper is a write of its own.
     transaction.write_id = transaction.revision + 1
     for latest in stage.history.iter_latest():
         _stage_latest(stage, latest)
+
+
+def _write_missing(
+    transaction: Transaction,
+    stage: ImportStage,
+    report: ImportReport,
+    invalid_merges: Mapping[str, str],
+    progress: Callable[[int], None],
+) -> None:
+    done = 0
+    previous_write: tuple[int, int] | None = None
+    for batch in stage.history.iter_missing():
+        versions = []
+        linked: dict[str, Record] = {}
+        for item in batch:
+            write = item.version.source, item.version.write
+            version = _to_imported_version(item, starts_write=write != previous_write)
+            if version.is_current and version.row.id in invalid_merges:
+                version = _to_retired(version, invalid_merges[version.row.id])
+            if version.is_current and (item.version.is_linked or not version.is_new_record):
+                linked[version.row.id] = _parse_row(version.row)
+            versions.append(version)
+            previous_write = write
+        change_log.insert_history(transaction, versions)
+        current = [version for version in versions if version.is_current]
+        _write_current(transaction, stage, report, current, linked)
+        done += len(batch)
+        progress(done)
 
 
 def _find_last_versions(transaction: Transaction, stage: ImportStage, record_ids: Sequence[str]) -> dict[str, int]:
@@ -138,24 +172,31 @@ def _find_last_versions(transaction: Transaction, stage: ImportStage, record_ids
 
 def _to_present_document(change: Change) -> bytes:
     """Return the document of a change in the form of the present, as staged versions have it."""
-    return change.to_record().to_document(change.parse_origin())
+    return change.to_record().to_document(change.parse_origin(), change.parse_summary())
 
 
 def _to_retired(version: ImportedVersion, reason: str) -> ImportedVersion:
-    replacement = None if reason == CYCLE_REASON else version.record.replaced_by
-    record = replace(version.record, state=RecordState.RETIRED, replaced_by=replacement)
-    return replace(version, record=record, document=record.to_document(), action=Action.RETIRE)
+    record = _parse_row(version.row)
+    record = record.with_state(RecordState.RETIRED, None if reason == CYCLE_REASON else record.replaced_by)
+    row = change_log.build_row(record, record.to_document())
+    return replace(version, row=row, action=Action.RETIRE)
+
+
+def _parse_row(row: VersionRow) -> Record:
+    return parse_record(row.collection, row.document)
 
 
 def _to_imported_version(missing: MissingVersion, *, starts_write: bool) -> ImportedVersion:
     version = missing.version
+    rendered = render_json(COLLECTIONS[version.collection], get_local_id(version.id), version.name, version.body)
+    filter_columns = version.class_id, version.owner, bool(version.flagged)
+    columns = version.id, version.collection, version.state, version.name, rendered, *filter_columns
     return ImportedVersion(
-        record=parse_record(version.collection, version.document),
+        row=VersionRow(*columns, version.document),
         version=version.number,
         action=Action(version.action),
         at=version.at,
         actor=version.actor,
-        document=version.document,
         starts_write=starts_write,
         is_current=missing.is_current,
         is_new_record=missing.is_new_record,
@@ -163,33 +204,39 @@ def _to_imported_version(missing: MissingVersion, *, starts_write: bool) -> Impo
 
 
 def _write_current(
-    transaction: Transaction, stage: ImportStage, report: ImportReport, versions: Sequence[ImportedVersion]
+    transaction: Transaction,
+    stage: ImportStage,
+    report: ImportReport,
+    versions: Sequence[ImportedVersion],
+    linked: Mapping[str, Record],
 ) -> None:
-    """Report records, write their relations, and save that they differ from the last import."""
-    record_ids = [version.record.id for version in versions]
+    """Report records, write their relations, and save that they differ from the last import.
+
+    `linked` has the records that may have relations, alternative ids or names in other languages, now or before.
+    """
+    record_ids = [version.row.id for version in versions]
     # A new record has relations if others stated them before.
     relations_by_source = relations.find_by_sources(transaction.flush(), record_ids)
     added: list[Relation] = []
     removed: list[Relation] = []
     unapplied: dict[str, dict[str, int]] = {}
     for version in versions:
-        record = version.record
+        row = version.row
         kind: AffectedKind = "retired" if version.action == Action.RETIRE else "updated"
-        report.add_record(
-            "created" if version.is_new_record else kind, record.id, record.collection.name, record.fields["name"]
-        )
-        existing = relations_by_source.get(record.id, frozenset())
-        added += record.relations - existing
+        report.add_record("created" if version.is_new_record else kind, row.id, row.collection, row.name)
+        existing = relations_by_source.get(row.id, frozenset())
+        stated = linked[row.id].relations if row.id in linked else frozenset()
+        added += stated - existing
         if version.is_new_record:
-            stage.add_relations(record.id, existing - record.relations, ())
+            stage.add_relations(row.id, existing - stated, ())
         else:
-            removed += existing - record.relations
+            removed += existing - stated
         if version.actor != SYSTEM_USER_ID:
-            unapplied[record.id] = {base_values.IMPORTED_VERSION_KEY: version.version}
+            unapplied[row.id] = {base_values.IMPORTED_VERSION_KEY: version.version}
         elif not version.is_new_record:
-            unapplied[record.id] = {}
+            unapplied[row.id] = {}
     change_log.update_relations(transaction, added, removed)
-    replace_derived_rows(transaction, [version.record for version in versions])
+    replace_derived_rows(transaction, list(linked.values()))
     report.add_relations(added, removed)
     base_values.save_unapplied(transaction.flush(), unapplied)
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from lexarium.domain.identifiers import mint_id
 from lexarium.domain.record import Relation
 from lexarium.domain.schema.collections import COLLECTIONS, EXACT_MATCH, RELATION_TYPES
+from lexarium.domain.text.nouns import add_article
 from lexarium.formats.foreign_ids import parse_name_reference
-from lexarium.services.transfer.import_report import ImportReport, ProblemList
+from lexarium.services.transfer.import_report import ImportReport, WarningList
 from lexarium.store import records, relations
 from lexarium.store.imports import base_values
 from lexarium.store.imports.stage import ForeignId, ImportStage
@@ -33,15 +34,15 @@ def match_foreign_ids(snapshot: Snapshot, stage: ImportStage, report: ImportRepo
     )
     for foreign_id, record_id, location in stage.exclude(duplicates):
         match = f"{foreign_id} is {record_id} in the catalogue"
-        warnings.add(location, f"{match}, and so is another of this import; this one is left out")
+        warnings.add(location, f"{match}, and so is another of this import; this one is skipped")
         collection, _ = parse_name_reference(foreign_id) or ("", "")
         report.add_record("refused", record_id, collection, _format_foreign_id(foreign_id))
     for relation, location, is_manual in stage.resolve_foreign_ids(EXACT_MATCH.name):
-        message = f"{_format_relation(relation)} is left out: one of the two is in neither the import nor the catalogue"
-        warnings.add(location, f"{message}; those of this kind that are there stay" if is_manual else message)
+        message = f"{_format_relation(relation)} is skipped: one of the two is in neither the import nor the catalogue"
+        warnings.add(location, f"{message}; existing relations of this kind are kept" if is_manual else message)
 
 
-def _match_batch(snapshot: Snapshot, batch: Sequence[ForeignId], warnings: ProblemList) -> dict[str, str]:
+def _match_batch(snapshot: Snapshot, batch: Sequence[ForeignId], warnings: WarningList) -> dict[str, str]:
     foreign_ids = [item.foreign_id for item in batch if item.name_key is None]
     record_ids = {foreign_id: foreign_id for foreign_id in records.find_existing_ids(snapshot, foreign_ids)}
     collections = {item.foreign_id: item.collection for item in batch}
@@ -51,11 +52,11 @@ def _match_batch(snapshot: Snapshot, batch: Sequence[ForeignId], warnings: Probl
         if matching_ids:
             record_ids.setdefault(foreign_id, matching_ids[0])
         if len(matching_ids) > 1:
-            message = f"is an exact match of {', '.join(matching_ids)}; {record_ids[foreign_id]} is taken for it"
+            message = f"is an exact match of {', '.join(matching_ids)}; {record_ids[foreign_id]} is used"
             warnings.add(foreign_id, message)
         for match in matches:
             if match.collection != expected_collection:
-                mismatch = f"which is a {match.collection}, not a {expected_collection}"
+                mismatch = f"which is {add_article(match.collection)}, not {add_article(expected_collection)}"
                 warnings.add(foreign_id, f"is an exact match of {match.id}, {mismatch}")
     record_ids |= _match_names(snapshot, batch)
     for item in batch:

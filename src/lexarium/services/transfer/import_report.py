@@ -1,20 +1,32 @@
 """Report of an import: counts, affected records, conflicts and warnings."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args
 
+from lexarium.domain.editing.statement_merge import MergeConflict
 from lexarium.domain.errors import FieldProblem, ImportRejected
-from lexarium.domain.record import Relation
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id
+from lexarium.domain.record import Relation, get_text
+from lexarium.domain.statement import Node, Statement
 
 T = TypeVar("T")
 
 MAX_KEPT = 1_000
+# Of warnings all are kept, within reason.
+_MAX_WARNINGS = 100_000
+# Examples of each kind of warning.
+MAX_EXAMPLES = 3
+# The parts of a message that differ between warnings of one kind: quoted texts, ids, paths and numbers.
+_VARIABLE_PART = re.compile(
+    r"'[^']*'|\"[^\"]*\"|<[^>]*>|(?<![\w:])[\w.-]+[:_][^\s,;()]+|(?<!\S)/[^\s,;]+|(?<!\w)\d[\d,.]*(?!\w)"
+)
 # Records and relations of each kind.
 MAX_LISTED = 100
 
-AffectedKind = Literal["created", "updated", "retired", "refused"]
+AffectedKind = Literal["adopted", "created", "updated", "retired", "refused"]
 
 
 @dataclass
@@ -23,11 +35,12 @@ class BoundedList(Generic[T]):
 
     items: list[T] = field(default_factory=list)
     count: int = 0
+    max_kept: int = MAX_KEPT
 
     def append(self, item: T) -> None:
         """Count an item, and keep it if there is room."""
         self.count += 1
-        if len(self.items) < MAX_KEPT:
+        if len(self.items) < self.max_kept:
             self.items.append(item)
 
 
@@ -43,6 +56,44 @@ class ProblemList(BoundedList[FieldProblem]):
         if self.count:
             count = "1 problem" if self.count == 1 else f"{self.count:,} problems"
             raise ImportRejected(f"Nothing was imported: {count}.", self.items)
+
+
+@dataclass
+class WarningKind:
+    """Warnings that differ only in what they are about."""
+
+    message: str
+    count: int = 0
+    # The first few.
+    examples: list[FieldProblem] = field(default_factory=list)
+
+    @property
+    def is_loss(self) -> bool:
+        """Return whether part of the file is not in the catalogue. The message then says that it was skipped."""
+        return "skipped" in self.message
+
+
+@dataclass
+class WarningList(BoundedList[FieldProblem]):
+    """Warnings, each with its location, and how many there are of each kind."""
+
+    max_kept: int = _MAX_WARNINGS
+    _kinds: dict[str, WarningKind] = field(default_factory=dict)
+
+    def add(self, location: str, message: str, subject: str = "") -> None:
+        """Append a warning about a subject. Without one, the kind is the message without its ids and numbers."""
+        problem = FieldProblem(location, f"{subject}: {message}" if subject else message)
+        self.append(problem)
+        name = message if subject else _VARIABLE_PART.sub("…", message)
+        kind = self._kinds.setdefault(name, WarningKind(name))
+        kind.count += 1
+        if len(kind.examples) < MAX_EXAMPLES:
+            kind.examples.append(problem)
+
+    @property
+    def kinds(self) -> list[WarningKind]:
+        """Kinds of warnings: those of a loss first, then the most frequent."""
+        return sorted(self._kinds.values(), key=lambda kind: (not kind.is_loss, -kind.count))
 
 
 @dataclass(frozen=True)
@@ -64,6 +115,17 @@ class AffectedRecord:
     collection: str
     name: str
     fields: Sequence[str] = ()
+    # Values of these fields that are removed and added, as texts; empty where only the names are known.
+    changes: Sequence["ValueChange"] = ()
+
+
+@dataclass(frozen=True)
+class ValueChange:
+    """Values of a field that an import removes and adds."""
+
+    field: str
+    removed: Sequence[str]
+    added: Sequence[str]
 
 
 @dataclass
@@ -71,10 +133,15 @@ class ImportReport:
     """Result of an import or a dry run. The changes after `base_revision`, up to `last_revision`, are the import's."""
 
     dry_run: bool
-    # Slug of the vocabulary that the import creates, if it does.
-    created_vocabulary: str | None = None
+    # Slug of the vocabulary that the import writes to.
+    vocabulary: str = MAIN_VOCABULARY
+    is_new_vocabulary: bool = False
+    # Slugs of the vocabularies that JSON Lines have created.
+    new_vocabularies: list[str] = field(default_factory=list)
     base_revision: int = 0
     last_revision: int = 0
+    # Records that got the id of a term. They are also among those that are updated, retired or unchanged.
+    adopted: Counter[str] = field(default_factory=Counter)
     created: Counter[str] = field(default_factory=Counter)
     updated: Counter[str] = field(default_factory=Counter)
     retired: Counter[str] = field(default_factory=Counter)
@@ -84,32 +151,46 @@ class ImportReport:
     relations_added: int = 0
     relations_removed: int = 0
     affected: dict[AffectedKind, list[AffectedRecord]] = field(
-        default_factory=lambda: {"created": [], "updated": [], "retired": [], "refused": []}
+        default_factory=lambda: {kind: [] for kind in get_args(AffectedKind)}
     )
     added_relations: list[Relation] = field(default_factory=list)
     removed_relations: list[Relation] = field(default_factory=list)
     # Names of the records that the listed relations connect, by id.
     names: dict[str, str] = field(default_factory=dict)
-    warnings: ProblemList = field(default_factory=ProblemList)
+    warnings: WarningList = field(default_factory=WarningList)
     conflicts: BoundedList[ImportConflict] = field(default_factory=BoundedList)
 
     def has_room(self, kind: AffectedKind) -> bool:
         """Return whether another record of a kind would be listed."""
         return len(self.affected[kind]) < MAX_LISTED
 
-    def add_record(
-        self, kind: AffectedKind, record_id: str, collection: str, name: str, fields: Sequence[str] = ()
+    def add_record(  # noqa: PLR0913, PLR0917 (the attributes of a listed record)
+        self,
+        kind: AffectedKind,
+        record_id: str,
+        collection: str,
+        name: str,
+        fields: Sequence[str] = (),
+        changes: Sequence[ValueChange] = (),
     ) -> None:
         """Count a record, and list it with its changed fields if there is room."""
+        collection = collection.rpartition("/")[2]
         if kind == "refused":
             self.skipped += 1
         else:
             getattr(self, kind)[collection] += 1
         if self.has_room(kind):
-            self.affected[kind].append(AffectedRecord(record_id, collection, name, fields))
+            self.affected[kind].append(AffectedRecord(get_local_id(record_id), collection, name, fields, changes))
+
+    def add_conflict(self, where: str, record: str, conflict: MergeConflict) -> None:
+        """Add a conflict between statements of people and of a file."""
+        first, *_ = conflict.theirs or conflict.ours
+        ours, theirs = ("; ".join(map(format_value, side)) for side in conflict)
+        self.conflicts.append(ImportConflict(where, record, first.predicate, ours, theirs))
 
     def add_relations(self, added: Sequence[Relation], removed: Sequence[Relation]) -> None:
         """Count relations, and list those for which there is room."""
+        added, removed = ([_to_local(relation) for relation in relations] for relations in (added, removed))
         self.relations_added += len(added)
         self.relations_removed += len(removed)
         self.added_relations += added[: MAX_LISTED - len(self.added_relations)]
@@ -117,18 +198,35 @@ class ImportReport:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the import changes the catalogue."""
-        return bool(self.created or self.updated or self.retired or self.relations_added or self.relations_removed)
+        """Return whether the import changes the catalogue."""
+        counts = self.adopted, self.created, self.updated, self.retired
+        return any(counts) or bool(self.relations_added or self.relations_removed)
+
+
+def _to_local(relation: Relation) -> Relation:
+    return Relation(get_local_id(relation.source), relation.relation, get_local_id(relation.target))
+
+
+def format_value(statement: Statement) -> str:
+    """Return the value of a statement as a text for people."""
+    text = get_text(statement.value)
+    if text is not None:
+        return text.text
+    if isinstance(statement.value, Node):
+        return statement.value.iri or "; ".join(map(format_value, statement.value.statements))
+    return str(statement.value[0])
 
 
 def serialize_report(report: ImportReport) -> dict[str, object]:
     """Return the JSON of a report."""
     return {
         "dry_run": report.dry_run,
-        "created_vocabulary": report.created_vocabulary,
+        "vocabulary": report.vocabulary,
+        "created_vocabulary": report.vocabulary if report.is_new_vocabulary else None,
         "changed": report.has_changes,
         "since": report.base_revision,
         "until": report.last_revision,
+        "adopted": report.adopted,
         "created": report.created,
         "updated": report.updated,
         "retired": report.retired,
@@ -144,6 +242,10 @@ def serialize_report(report: ImportReport) -> dict[str, object]:
         "conflict_count": report.conflicts.count,
         "conflicts": [asdict(item) for item in report.conflicts.items],
         "warning_count": report.warnings.count,
+        "warning_kinds": [
+            {"what": kind.message, "count": kind.count, "examples": serialize_problems(kind.examples)}
+            for kind in report.warnings.kinds
+        ],
         "warnings": serialize_problems(report.warnings.items),
     }
 

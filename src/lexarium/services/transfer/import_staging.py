@@ -9,7 +9,7 @@ from lexarium.domain import labels
 from lexarium.domain.identifiers import MAX_ID_BYTES, find_target_problem, is_id_too_long, qualify_id
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import get_filter_columns
-from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Fields
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.statement import pack_statements
 from lexarium.domain.text.characters import find_direction_control, find_unstorable_char, name_key
 from lexarium.domain.text.numbers import format_count
@@ -17,7 +17,8 @@ from lexarium.formats.foreign_ids import build_name_reference
 from lexarium.formats.parsed import ParsedRecord, WarningCounter
 from lexarium.services.transfer import import_history
 from lexarium.services.transfer.import_matching import may_be_foreign_id
-from lexarium.services.transfer.import_report import ProblemList
+from lexarium.services.transfer.import_report import ProblemList, WarningList
+from lexarium.store.imports.history_stage import StagedVersion
 from lexarium.store.imports.stage import NO_FILTER_COLUMNS, ImportStage
 
 _NUL = b"\\u0000"
@@ -26,7 +27,7 @@ _NUL = b"\\u0000"
 class RecordStager:
     """Validate and stage parsed records; collect problems and warnings."""
 
-    def __init__(self, stage: ImportStage, problems: ProblemList, warnings: ProblemList) -> None:
+    def __init__(self, stage: ImportStage, problems: ProblemList, warnings: WarningList) -> None:
         self._stage = stage
         self._problems = problems
         self._warnings = warnings
@@ -52,16 +53,24 @@ class RecordStager:
         problems, fields = parsed.problems, parsed.fields
         key, data, extras = "", b"", b""
         filter_columns = NO_FILTER_COLUMNS
+        version: StagedVersion | None = None
         if parsed.collection and not problems:
-            is_complete = _is_complete(parsed)
-            if not is_complete:
-                self._drop_unknown_fields(parsed)
-            _retire_without_target(parsed)
-            key = _build_key(parsed)
-            data = _to_json(fields, problems)
-            extras = _extras_to_json(parsed, problems)
-            if is_complete and not extras:
-                filter_columns = fields["name"], *get_filter_columns(COLLECTIONS[parsed.collection], fields)
+            collection = COLLECTIONS[parsed.collection]
+            if parsed.version is not None and parsed.record is not None:
+                # Its statements are checked already.
+                _retire_without_target(parsed)
+                version = import_history.build_version(self._source, parsed, parsed.version)
+                data = version.document
+            else:
+                is_complete = _is_complete(parsed, collection)
+                if not is_complete:
+                    self._drop_unknown_fields(parsed, collection)
+                _retire_without_target(parsed)
+                data = _to_json(fields, problems)
+                extras = _extras_to_json(parsed, problems)
+                if is_complete and not extras:
+                    filter_columns = fields["name"], *get_filter_columns(collection, fields)
+            key = _build_key(parsed, collection)
             _validate_key(fields.get("id"), parsed.foreign_id, key, problems)
             # ASCII without character references cannot hold such characters: most records are checked no further.
             if b"&#" in data or not data.isascii() or not extras.isascii():
@@ -72,7 +81,7 @@ class RecordStager:
         if not key or problems:
             return
         if parsed.version is not None:
-            import_history.stage_version(self._stage, self._source, parsed, parsed.version)
+            self._stage.history.add(version or import_history.build_version(self._source, parsed, parsed.version))
         else:
             self._stage.add_record(key, parsed.collection, self._source, parsed.line, data, extras, filter_columns)
             self._stage_foreign_ids(key, parsed)
@@ -91,11 +100,10 @@ class RecordStager:
             for message in parsed.counted_warnings:
                 self._counted_locations.setdefault(message, []).append(location)
 
-    def _drop_unknown_fields(self, parsed: ParsedRecord) -> None:
-        known_fields = COLLECTIONS[parsed.collection].field_types
-        for name in [name for name in parsed.fields if name not in known_fields]:
+    def _drop_unknown_fields(self, parsed: ParsedRecord, collection: Collection) -> None:
+        for name in [name for name in parsed.fields if name not in collection.field_types]:
             del parsed.fields[name]
-            parsed.warnings.append(f"{name} is not a field of {parsed.collection}; it was left out")
+            parsed.warnings.append(f"{name} is not a field of {parsed.collection}; it was skipped")
 
     def _stage_foreign_ids(self, key: str, parsed: ParsedRecord) -> None:
         if "id" not in parsed.fields:
@@ -111,7 +119,7 @@ class RecordStager:
             is_external = RELATION_TYPES[relation.relation].is_mapping
             if is_external and (reason := find_target_problem(relation.target)):
                 location = self._stage.format_location(self._source, parsed.line)
-                self._warnings.add(location, f"{relation.relation} to {relation.target!r} was left out: it {reason}")
+                self._warnings.add(location, f"{relation.relation} to {relation.target!r} was skipped: it {reason}")
                 continue
             endpoints = (relation.source,) if is_external else (relation.source, relation.target)
             if has_id and (parsed.targets_are_ids or not any(map(may_be_foreign_id, endpoints))):
@@ -124,19 +132,19 @@ class RecordStager:
         self._stage.add_relations(key, resolved, parsed.complete_relations)
 
 
-def _build_key(parsed: ParsedRecord) -> str:
+def _build_key(parsed: ParsedRecord, collection: Collection) -> str:
     """Return the id of a record, its foreign id, or a reference by its name; empty if it has none of them."""
     fields = parsed.fields
     if fields.get("id"):
-        return qualify_id(COLLECTIONS[parsed.collection].vocabulary, fields["id"])
+        return qualify_id(collection.vocabulary, fields["id"])
     if parsed.foreign_id or not fields.get("name"):
         return parsed.foreign_id
     return build_name_reference(parsed.collection, fields["name"])
 
 
-def _is_complete(parsed: ParsedRecord) -> bool:
+def _is_complete(parsed: ParsedRecord, collection: Collection) -> bool:
     """Return whether a record has all fields of v-alpha in order, and no others."""
-    names = COLLECTIONS[parsed.collection].valpha_field_names
+    names = collection.valpha_field_names
     return bool(names) and tuple(parsed.fields) == names and parsed.is_typed
 
 
@@ -144,7 +152,7 @@ def _retire_without_target(parsed: ParsedRecord) -> None:
     """Retire a record that is merged into nothing or itself."""
     if parsed.state == RecordState.MERGED and parsed.replaced_by in (None, parsed.fields.get("id"), parsed.foreign_id):
         parsed.state, parsed.replaced_by = RecordState.RETIRED, None
-        parsed.warnings.append("it is told as merged, but into no other record; it is retired")
+        parsed.warnings.append("it is marked as merged, but not into another record; it is retired")
 
 
 def _is_unresolved(parsed: ParsedRecord, foreign_id: str) -> bool:
@@ -158,7 +166,7 @@ def _validate_key(record_id: str | None, foreign_id: str, key: str, problems: li
         if is_id_too_long(record_id):
             problems.append(f"its id has more than {MAX_ID_BYTES} bytes")
         if "\x1f" in record_id:
-            problems.append("its id holds the character U+001F, which no id may have")
+            problems.append("its id contains the character U+001F, which is not allowed")
     elif foreign_id and (reason := find_target_problem(foreign_id)):
         problems.append(f"what the file calls it, {foreign_id!r}, {reason}")
 
@@ -169,7 +177,7 @@ def _warn_direction_controls(parsed: ParsedRecord) -> None:
     names = {
         "name": [fields.get("name", "")],
         "alias": labels.split_alias_texts(fields.get("alias", "")),
-        "aliases": [alias.text for alias in parsed.aliases or ()],
+        "aliases": [alias.text for alias in parsed.aliases or (parsed.record.stored_aliases if parsed.record else ())],
     }
     for field, values in names.items():
         if char := find_direction_control("".join(values)):
@@ -188,7 +196,7 @@ def _to_json(values: Fields, problems: list[str]) -> bytes:
         for name, value in values.items():
             # The match may also be an escaped backslash before u0000.
             if char := find_unstorable_char("".join(_iter_texts(value))):
-                problems.append(f"{name} of {record} holds the character {char}, which cannot be stored")
+                problems.append(f"{name} of {record} contains the character {char}, which cannot be stored")
     return data
 
 

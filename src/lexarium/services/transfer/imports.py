@@ -1,25 +1,31 @@
 """Import files or parsed records in one transaction, or try it in a dry run."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from lexarium.domain.editing.import_merge import ConflictPreference
+from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.progress import ProgressCallback, ignore_progress
-from lexarium.domain.schema.collections import Collection, find_collection
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.schema.collections import VOCABULARY, Collection, find_collection
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, get_default_vocabulary
 from lexarium.formats import reading
-from lexarium.formats.detection import SNIFF_BYTES, UnknownFormatError, detect_format, has_known_extension
+from lexarium.formats.detection import SNIFF_BYTES, UnknownFormatError, detect_document_format
+from lexarium.formats.json import jsonl
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.transfer import import_history
 from lexarium.services.transfer.import_apply import ImportApplier
+from lexarium.services.transfer.import_heads import HeadStage
 from lexarium.services.transfer.import_report import ImportReport, ProblemList
 from lexarium.services.transfer.import_staging import RecordStager
+from lexarium.services.transfer.name_check import report_repeated_names
 from lexarium.store.database import Database
+from lexarium.store.imports import base_values
 from lexarium.store.imports.stage import ImportStage
 from lexarium.store.records import BATCH_SIZE
 
@@ -36,13 +42,15 @@ def import_files(  # noqa: PLR0913
     database: Database,
     files: Sequence[Path],
     *,
-    vocabulary: Vocabulary = _DEFAULT_VOCABULARY,
+    vocabulary: Vocabulary | None = _DEFAULT_VOCABULARY,
     format: Format | None = None,
     collection: Collection | None = None,
     column_mapping: Mapping[str, str] = _NO_MAPPING,
     prefer: ConflictPreference | None = None,
     dry_run: bool = False,
     previewed_revision: int | None = None,
+    actor: str = SYSTEM_USER_ID,
+    require_access: Callable[[str], None] = lambda slug: None,
     progress: ProgressCallback = ignore_progress,
 ) -> ImportReport:
     """Import files together, in any order; raise ImportRejected with the problems of all files.
@@ -50,14 +58,23 @@ def import_files(  # noqa: PLR0913
     The files are read and validated before the catalogue is locked. Records that are equal stay untouched, and so do
     values that people have changed since the last import.
 
+    Without a vocabulary, JSON Lines go into the one that they name, all else into the default one. JSON Lines create
+    it if it is not there.
+
+    `require_access` is called with each vocabulary that the import writes to, and raises if it may not.
+
     `previewed_revision` is the base revision of a dry run: raise VersionConflict if the import would now do something
     else to existing records.
     """
-    options = ReadOptions(format or FORMATS["v-alpha"], vocabulary, collection, column_mapping=column_mapping)
-    # A collection that does not fit is more often a mistake of whoever named it than a further class.
+    target = vocabulary or get_default_vocabulary()
+    options = ReadOptions(format or FORMATS["v-alpha"], target, collection, column_mapping=column_mapping)
+    # A collection that does not fit is more often a mistake of the user than a further class.
     may_add_classes = collection is None
-    with closing(_ImportRun(database, prefer, dry_run, progress, previewed_revision, may_add_classes)) as run:
+    with closing(
+        _ImportRun(database, prefer, dry_run, progress, previewed_revision, may_add_classes, actor, require_access)
+    ) as run:
         run.total_bytes = sum(map(_size, files))
+        run.follows_files = vocabulary is None
         for file in files:
             try:
                 for document in reading.open_documents(file):
@@ -94,6 +111,8 @@ class _ImportRun:
     progress: ProgressCallback
     previewed_revision: int | None = None
     may_add_classes: bool = True
+    actor: str = SYSTEM_USER_ID
+    require_access: Callable[[str], None] = lambda slug: None
 
     def __post_init__(self) -> None:
         self.report = ImportReport(self.dry_run)
@@ -104,9 +123,13 @@ class _ImportRun:
         # Documents of the current file that were not read, with the reason.
         self._skipped: list[tuple[str, str]] = []
         self._has_read_any = False
+        # Whether JSON Lines go into the vocabulary that they name.
+        self.follows_files = False
+        self._heads = HeadStage(self.problems, self.report)
 
     def close(self) -> None:
         self._stage.close()
+        self._heads.close(self.database)
 
     def read_document(self, document: reading.SourceDocument, defaults: ReadOptions, format: Format | None) -> None:
         text = Utf8Stream(document.stream)
@@ -123,10 +146,20 @@ class _ImportRun:
         self._has_read_any = True
         default_collection = find_collection(document.file_name.split(".")[0])
         options = replace(defaults, format=file_format, default_collection=default_collection)
+        named = jsonl.find_vocabularies(stream.peek(SNIFF_BYTES)) if file_format.name == "jsonl" else []
+        if len(named) > 1 and not self.follows_files:
+            message = f"has several vocabularies, {', '.join(named)}; import it without --vocabulary"
+            self.problems.add(document.display_name, message)
+            return
+        if named and self.follows_files:
+            options = replace(options, vocabulary=VOCABULARIES.get(named[0]) or Vocabulary(named[0]))
+        for slug in named if self.follows_files and named else [options.vocabulary.slug]:
+            self.require_access(slug)
+        self.report.vocabulary = options.vocabulary.slug
         counts_before = self._stager.staged_count, self.problems.count
         self.stage_records(document.display_name, file_format.codec.read(stream, options), document)
         if counts_before == (self._stager.staged_count, self.problems.count):
-            self.report.warnings.add(document.display_name, f"holds no records, read as {file_format.name}")
+            self.report.warnings.add(document.display_name, f"has no records, read as {file_format.name}")
         if text.warning is not None:
             self.report.warnings.add(document.display_name, text.warning)
 
@@ -134,7 +167,7 @@ class _ImportRun:
         """Warn of skipped documents of an archive. If nothing of a file was read, they are problems."""
         for location, reason in self._skipped:
             if self._has_read_any:
-                self.report.warnings.add(location, f"was passed over: it {reason}")
+                self.report.warnings.add(location, f"was skipped: it {reason}")
             else:
                 self.problems.add(location, reason)
         self._skipped.clear()
@@ -148,7 +181,12 @@ class _ImportRun:
             for number, parsed in enumerate(records):
                 if number % _PROGRESS_INTERVAL == 0 and document is not None:
                     self.progress("reading", self.bytes_done + document.bytes_read(), self.total_bytes)
-                self._stager.stage(parsed)
+                if parsed.collection == VOCABULARY.name and not parsed.problems:
+                    self._heads.add(source, parsed)
+                else:
+                    self._heads.register()
+                    self._stager.stage(parsed)
+            self._heads.register()
         except ParseError as error:
             self._add_problem(source, error)
 
@@ -156,14 +194,15 @@ class _ImportRun:
         self._stager.report_counted_warnings()
         import_history.validate_versions(self._stage, self.problems)
         self.problems.raise_if_any()
-        is_large = self._stage.added_count > BATCH_SIZE
+        is_large = self._stage.added_count + self._stage.history.added_count > BATCH_SIZE
         with (
             self.database.initial_load() if is_large else nullcontext(),
             suppress(_RollBackDryRun),
             self.database.write() as transaction,
         ):
             self.report.base_revision = transaction.revision
-            import_history.apply_history(transaction, self._stage, self.report, self.progress)
+            self._heads.apply(self.database, transaction)
+            import_history.apply_history(self.database, transaction, self._stage, self.report, self.progress)
             applier = ImportApplier(
                 self.database,
                 transaction,
@@ -171,9 +210,13 @@ class _ImportRun:
                 self.report,
                 self.prefer,
                 self.previewed_revision,
+                self.actor,
                 self.may_add_classes,
             )
             applier.apply(self.progress)
+            imported_ids = chain(self._stage.history.iter_ids(), self._stage.iter_ids())
+            report_repeated_names(transaction.flush(), self.report, self.report.vocabulary, imported_ids)
+            base_values.mark_import(transaction, self.actor)
             self.report.last_revision = transaction.revision
             if self.dry_run:
                 raise _RollBackDryRun
@@ -185,12 +228,16 @@ class _ImportRun:
 
 def _detect_format(document: reading.SourceDocument, head: bytes, format: Format | None) -> Format:
     """Return the format of a document; raise UnknownFormatError."""
-    siblings_match = any(has_known_extension(name, format) for name in document.sibling_names)
-    if format is None:
-        return detect_format(document.file_name, head, allow_tables=not siblings_match)
-    if siblings_match and not has_known_extension(document.file_name, format):
-        raise UnknownFormatError(f"is not named as {format.name}, and others beside it are")
-    return format
+    if format is not None and format.needs_records:
+        raise UnknownFormatError(
+            f"is read as {format.name}, which is about records of a vocabulary; choose it with --vocabulary"
+        )
+    detected = detect_document_format(document, head, format)
+    if detected.needs_records:
+        raise UnknownFormatError(f"is about existing records; use --format {detected.name}")
+    if detected.names_vocabulary:
+        raise UnknownFormatError(f"cannot be imported with others; import it alone with --format {detected.name}")
+    return detected
 
 
 def _size(file: Path) -> int:

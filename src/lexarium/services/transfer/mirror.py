@@ -106,7 +106,7 @@ def mirror(
     for warning in source.warnings:
         report.warnings.add(source.url, warning)
     for collection_name in sorted(emptied) if options.prune else ():
-        message = f"it has no {collection_name} any more; an empty list is taken for a mistake, and not pruned"
+        message = f"it no longer has any {collection_name}; an empty list is considered an error and not pruned"
         report.warnings.add(source.url, message)
     return MirrorResult(source.url, report, source.requests, [record_id for _, record_id in missing], len(pruned))
 
@@ -142,7 +142,7 @@ def _iter_details(collection: str, record: dict[str, Any]) -> Iterator[ParsedRec
 def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
     collection = COLLECTIONS.get(str(record.get("collection")))
     if collection is None:
-        warning = f"{record.get('id')} is of a collection that is not known here; it was left out"
+        warning = f"{record.get('id')} is of an unknown collection; it was skipped"
         return ParsedRecord(0, warnings=[warning])
     fields = {name: record[name] for name in collection.core_fields if name in record}
     parsed = _parse_valpha(collection, to_canonical_json(fields))
@@ -152,19 +152,19 @@ def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
         others = _FIELDS_ADAPTER.validate_python(record.get("fields", {}), strict=True)
         parsed.fields |= others
         if record.get("statements"):
-            parsed.warnings.append(f"statements of {parsed.fields['id']} that no slot declares were left out")
+            parsed.warnings.append(f"statements of {parsed.fields['id']} that no slot declares were skipped")
         parsed.aliases = _ALIASES_ADAPTER.validate_python(tuple(record["aliases"]))
         parsed.sources = _TEXTS_ADAPTER.validate_python(tuple(record["sources"]), strict=True)
         parsed.state = RecordState(record["state"])
         parsed.replaced_by = None if record["replaced_by"] is None else str(record["replaced_by"])
         targets_by_type = _RELATIONS_ADAPTER.validate_python(record["relations"], strict=True)
     except (KeyError, TypeError, ValueError):
-        parsed.problems.append(f"{parsed.fields['id']} is not told as a Lexarium tells records")
+        parsed.problems.append(f"{parsed.fields['id']} is not in the format of Lexarium")
         return parsed
     for type_name, targets in targets_by_type.items():
         if type_name in RELATION_TYPES:
             parsed.relations += [Relation(parsed.fields["id"], type_name, target) for target in targets]
         else:
-            parsed.warnings.append(f"{type_name} of {parsed.fields['id']} is not known here; it was left out")
+            parsed.warnings.append(f"{type_name} of {parsed.fields['id']} is unknown; it was skipped")
     parsed.complete_relations = [(name, "source") for name in collection.relation_types]
     return parsed

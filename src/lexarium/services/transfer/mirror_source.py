@@ -13,7 +13,7 @@ from lexarium.client.transport import HttpResponse, Request, Transport
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.identifiers import is_id_too_long
 from lexarium.domain.progress import ProgressCallback
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY
 from lexarium.formats.json.stream import iter_objects
 from lexarium.formats.parsed import ParseError
 from lexarium.store.imports.mirror_state import ListedRecord, MirrorState
@@ -63,7 +63,7 @@ class MirrorSource:
         headers = {"If-None-Match": etag} if etag else {}
         reply = self._transport.send(Request("GET", target, headers, output=destination, max_bytes=max_bytes))
         if reply.status in _RETRY_STATUSES:
-            reason = f"answers {reply.status}. What was fetched is kept: the same command goes on later"
+            reason = f"responds with {reply.status}. Downloaded data is kept; run the same command to resume"
             raise self.build_error(target, reason)
         return reply
 
@@ -116,7 +116,7 @@ class Fetcher:
         self.state.set_list_etag(name, etag)
         if missing:
             examples = ", ".join(missing[:5])
-            self.source.warnings.append(f"{len(missing)} of {name} are neither concept nor task, as {examples}")
+            self.source.warnings.append(f"{len(missing)} of {name} are neither concept nor task, such as {examples}")
 
     def _fetch_record(self, collection: str, record_id: str, etag: str | None) -> bool:
         """Fetch one record; return False if the server has no endpoint for single records."""
@@ -130,7 +130,7 @@ class Fetcher:
             matches = list(self._iter_records(target, io.BytesIO(reply.body)))
             if len(matches) > 1:
                 self.state.mark_all_fetched()
-                self.source.warnings.append("it does not tell single records, and so nothing of relations")
+                self.source.warnings.append("it does not serve single records, so there are no relations")
                 return False
             body = next((to_canonical_json(record) for match_id, record in matches if match_id == record_id), None)
         self.state.save_fetched(collection, record_id, etag, body)
@@ -145,11 +145,13 @@ class Fetcher:
                     raise self.source.build_error(target, f"has a record without a usable id, on line {line}")
                 yield record_id, record
         except ParseError as error:
-            raise self.source.build_error(target, f"does not answer with records as JSON: {error}") from None
+            raise self.source.build_error(target, f"does not respond with records as JSON: {error}") from None
 
     def _require_ok(self, target: str, reply: HttpResponse) -> None:
         if reply.status != _OK:
-            raise self.source.build_error(target, f"answers {reply.status}, which no v-alpha server should")
+            raise self.source.build_error(
+                target, f"responds with {reply.status}, which is not valid for a v-alpha server"
+            )
 
     def fetch_changes(self, revision: int) -> None:
         """Fetch the new changes of a Lexarium server; all of them if its history is another than before."""
@@ -164,7 +166,8 @@ class Fetcher:
         while changes:
             last_key = _build_change_key(changes[-1])
             seq = _parse_seq(last_key)
-            bodies = [(change["id"], to_canonical_json(change["record"])) for change in changes]
+            records = [change for change in changes if change.get("collection") != VOCABULARY.local_name]
+            bodies = [(change["id"], to_canonical_json(change["record"])) for change in records]
             self.state.save_changes(bodies, last_key)
             self.progress("fetching", seq, max(revision, seq))
             changes = self._fetch_page(seq) if seq < revision else []
@@ -181,7 +184,7 @@ class Fetcher:
                     raise TypeError
                 _build_change_key(change)
         except (ValueError, KeyError, TypeError):
-            raise self.source.build_error(target, "does not answer with changes") from None
+            raise self.source.build_error(target, "does not respond with changes") from None
         return changes
 
 

@@ -6,6 +6,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from lexarium.services.transfer.import_report import ImportReport
+from lexarium.services.transfer.import_request import ImportRequest
 from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.resource_import import import_resource_files
 from lexarium.store import records
@@ -27,5 +28,5 @@ def load_sample(database: Database) -> ImportReport | None:
         report = import_files(database, paths)
     with sample_files("*.ttl") as paths:
         for path in paths:
-            import_resource_files(database, [path], vocabulary=path.stem)
+            import_resource_files(database, ImportRequest([path], path.stem))
     return report

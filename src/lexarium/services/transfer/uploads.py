@@ -24,14 +24,24 @@ import orjson
 from pydantic import TypeAdapter
 
 from lexarium.domain.editing.import_merge import ConflictPreference
-from lexarium.domain.errors import Conflict, ImportRejected, LexariumError, NotFound, StoreError, VersionConflict
+from lexarium.domain.errors import (
+    Conflict,
+    ImportRejected,
+    InvalidInput,
+    LexariumError,
+    NotFound,
+    StoreError,
+    VersionConflict,
+)
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.vocabulary import get_default_vocabulary
+from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.files import lock_file
+from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import serialize_problems, serialize_report
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.store.database import Database
 
 logger = logging.getLogger(__name__)
@@ -59,11 +69,15 @@ class UploadStatus(StrEnum):
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """Options of an import. An empty format or collection is detected for each file."""
+    """Options of an import. An empty vocabulary, format or collection is detected for each file."""
 
+    vocabulary: str = ""
     format: str = ""
     collection: str = ""
     map: Mapping[str, str] = field(default_factory=dict)
+    mode: ImportMode = ImportMode.UPDATE
+    # Language of texts that have none.
+    language: str = ""
     prefer: ConflictPreference | None = None
 
 
@@ -87,7 +101,7 @@ class Upload:
 
     @property
     def is_running(self) -> bool:
-        """Whether a preview or import is under way."""
+        """Return whether a preview or import is in progress."""
         return self.stage in (UploadStatus.PREVIEWING, UploadStatus.IMPORTING)
 
 
@@ -105,7 +119,7 @@ class UploadManager:
         self, caller: Caller, files: Sequence[tuple[str, BinaryIO]], options: ImportOptions, wait_seconds: float = 0
     ) -> Upload:
         """Store files and start their preview."""
-        caller.require(Permission.PUBLISH)
+        caller.require_anywhere(Permission.PUBLISH)
         self.delete_expired()
         upload_id = secrets.token_urlsafe(24)
         folder = self._folder(caller, upload_id)
@@ -139,7 +153,7 @@ class UploadManager:
             upload = _load_state(folder)
             if not upload.is_running or _is_locked(folder):
                 return upload
-        return _to_interrupted(upload, "The server was stopped in the midst of it.")
+        return _to_interrupted(upload, "The server stopped during the import.")
 
     def discard(self, caller: Caller, upload_id: str) -> None:
         """Delete an upload; raise Conflict while it is running."""
@@ -159,7 +173,7 @@ class UploadManager:
     def _start(
         self, caller: Caller, upload_id: str, options: ImportOptions, status: UploadStatus, wait_seconds: float
     ) -> Upload:
-        caller.require(Permission.PUBLISH)
+        caller.require_anywhere(Permission.PUBLISH)
         folder = self._folder(caller, upload_id)
         previous = self.get(caller, upload_id)
         upload = Upload(upload_id, previous.names, options, status, looked_at=previous.looked_at)
@@ -167,7 +181,7 @@ class UploadManager:
         with ExitStack() as stack:
             stack.enter_context(_lock(folder))
             if not (folder / _FILES_DIRECTORY).is_dir():
-                raise Conflict("These files were imported already. Send them again to look at them again.")
+                raise Conflict("These files were already imported. Upload them again to preview them.")
             _save_state(folder, upload)
             lock = stack.pop_all()
 
@@ -186,27 +200,29 @@ class UploadManager:
     def _run(self, folder: Path, upload: Upload, caller: Caller) -> None:
         """Preview or import files, and save the result."""
         try:
-            result = self._import_files(folder, upload)
+            result = self._import_files(folder, upload, caller)
         except VersionConflict as error:
             retry = replace(upload, how=replace(upload.how, prefer=None), stage=UploadStatus.PREVIEWING)
             self._run(folder, retry, caller)
-            result = replace(_load_state(folder), wrong=f"{error} Look at what would change now.")
+            result = replace(_load_state(folder), wrong=f"{error} Preview again.")
         except ImportRejected as error:
             problems = serialize_problems(error.problems)
             result = replace(upload, stage=UploadStatus.REJECTED, wrong=str(error), problems=problems)
-        except Exception as error:
-            logger.exception("The files of an upload could not be imported.")
-            if isinstance(error, StoreError):
-                result = _to_interrupted(upload, "The catalogue's database could not be used at this moment.")
-            else:
-                message = str(error) if isinstance(error, LexariumError) else "The server made a mistake."
-                result = replace(upload, stage=UploadStatus.FAILED, wrong=message)
+        except StoreError:
+            logger.exception("Import of uploaded files failed.")
+            result = _to_interrupted(upload, "Database unavailable.")
+        except LexariumError as error:
+            problems = serialize_problems(error.problems) if isinstance(error, InvalidInput) else []
+            result = replace(upload, stage=UploadStatus.REJECTED, wrong=str(error), problems=problems)
+        except Exception:
+            logger.exception("Import of uploaded files failed.")
+            result = replace(upload, stage=UploadStatus.FAILED, wrong="Internal server error.")
         if result.stage == UploadStatus.IMPORTED:
             shutil.rmtree(folder / _FILES_DIRECTORY, ignore_errors=True)
             logger.info("%s imported %s.", caller.account.id, ", ".join(upload.names))
         _save_state(folder, result)
 
-    def _import_files(self, folder: Path, upload: Upload) -> Upload:
+    def _import_files(self, folder: Path, upload: Upload, caller: Caller) -> Upload:
         last_written_at = 0.0
 
         def save_progress(step: str, done: int, total: int) -> None:
@@ -215,21 +231,30 @@ class UploadManager:
                 last_written_at = time.monotonic()
                 _save_state(folder, replace(upload, doing=step, done=done, total=total))
 
-        dry_run = upload.stage == UploadStatus.PREVIEWING
-        report = import_files(
-            self._database,
-            [folder / _FILES_DIRECTORY / str(index) / name for index, name in enumerate(upload.names)],
-            vocabulary=get_default_vocabulary(),
-            format=FORMATS.get(upload.how.format),
-            collection=COLLECTIONS.get(upload.how.collection),
-            column_mapping=upload.how.map,
-            prefer=upload.how.prefer,
-            dry_run=dry_run,
-            previewed_revision=None if dry_run else upload.looked_at,
-            progress=save_progress,
-        )
+        dry_run, options = upload.stage == UploadStatus.PREVIEWING, upload.how
+        slug = options.vocabulary or MAIN_VOCABULARY
+        # A vocabulary that the import creates is seen by nobody else before it is committed.
+        with self._database.isolate_vocabularies():
+            request = ImportRequest(
+                [folder / _FILES_DIRECTORY / str(index) / name for index, name in enumerate(upload.names)],
+                vocabulary=options.vocabulary,
+                format=FORMATS.get(options.format),
+                collection=COLLECTIONS.get(qualify_name(slug, options.collection)),
+                column_mapping=options.map,
+                language=options.language,
+                mode=options.mode,
+                prefer=options.prefer,
+                dry_run=dry_run,
+                previewed_revision=None if dry_run else upload.looked_at,
+                caller=caller,
+            )
+            if options.collection and request.collection is None and request.is_known(slug):
+                raise InvalidInput(f"The vocabulary {slug} has no collection {options.collection}.")
+            report = run_import(self._database, request, save_progress)
         status = UploadStatus.PREVIEWED if dry_run else UploadStatus.IMPORTED
-        return replace(upload, stage=status, report=serialize_report(report), looked_at=report.base_revision)
+        # The kinds of warnings are enough to show, and there may be very many warnings.
+        summary = {**serialize_report(report), "warnings": []}
+        return replace(upload, stage=status, report=summary, looked_at=report.base_revision)
 
     def _folder(self, caller: Caller, upload_id: str) -> Path:
         # Neither the account nor the ticket can be read from the name.
@@ -242,7 +267,7 @@ class UploadManager:
         root.mkdir(mode=0o700, exist_ok=True)
         info = root.lstat()
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
-            raise StoreError(f"{root} is not a folder that only this user may look into. Remove it.")
+            raise StoreError(f"{root} can be read by other users. Remove it.")
         return root
 
 
@@ -257,9 +282,9 @@ def _sanitize_filename(name: str) -> str:
 
 def _to_interrupted(upload: Upload, reason: str) -> Upload:
     if upload.stage == UploadStatus.IMPORTING:
-        advice = "Whether the files were imported is not known: all of them were, or nothing. Look again to see."
+        advice = "Import status unknown: all files were imported, or none. Preview again to check."
         return replace(upload, stage=UploadStatus.UNCERTAIN, wrong=f"{reason} {advice}")
-    return replace(upload, stage=UploadStatus.FAILED, wrong=f"{reason} Nothing was imported; look again.")
+    return replace(upload, stage=UploadStatus.FAILED, wrong=f"{reason} Nothing was imported. Preview again.")
 
 
 def _save_state(folder: Path, upload: Upload) -> None:
@@ -275,14 +300,12 @@ def _load_state(folder: Path) -> Upload:
     try:
         return _UPLOAD_ADAPTER.validate_json((folder / _STATE_FILE).read_bytes())
     except FileNotFoundError:
-        kept = (
-            f"They are kept for {RETENTION_SECONDS // 60} minutes, for whoever sent them, on the server that got them."
-        )
-        raise NotFound(f"There are no such files here. {kept} Send them again.") from None
+        kept = f"Files are kept for {RETENTION_SECONDS // 60} minutes, only for their owner and only on one server."
+        raise NotFound(f"Upload not found or expired. {kept} Upload the files again.") from None
 
 
 def _lock(folder: Path) -> AbstractContextManager[None]:
-    return lock_file(folder / _LOCK_FILE, "These files are being read or imported at this moment.")
+    return lock_file(folder / _LOCK_FILE, "These files are currently being read or imported.")
 
 
 def _is_locked(folder: Path) -> bool:

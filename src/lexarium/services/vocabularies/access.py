@@ -1,11 +1,13 @@
-"""Which vocabularies a caller may read, and which record an id means to them."""
+"""Find the vocabularies that a caller may read, and records by id within them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection as Items
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lexarium.domain.account import Role
+from lexarium.domain.change import ChangeFilter
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound
-from lexarium.domain.identifiers import qualify_id, split_id
+from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.identity import prefixes
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
@@ -18,12 +20,16 @@ from lexarium.store.position import Snapshot
 
 
 class AmbiguousId(LexariumError):
-    """Several vocabularies have a record with an id, and none defines its prefix."""
+    """Several records have an id: in vocabularies none of which defines its prefix, or besides an id of their own."""
 
     def __init__(self, local_id: str, record_ids: Sequence[str]) -> None:
         self.record_ids = record_ids
-        slugs = ", ".join(split_id(record_id)[0] for record_id in record_ids)
-        super().__init__(f"{local_id} is in several vocabularies: {slugs}. Choose one with `vocabulary`.")
+        slugs = list(dict.fromkeys(split_id(record_id)[0] for record_id in record_ids))
+        if len(slugs) > 1:
+            message = f"{local_id} is in several vocabularies: {', '.join(slugs)}. Choose one with `vocabulary`."
+        else:
+            message = f"{local_id} is an alternative ID of several records: {', '.join(map(get_local_id, record_ids))}."
+        super().__init__(message)
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,11 @@ class ReadScope:
         if len(self.slugs) == len(VOCABULARIES):
             return tuple(COLLECTIONS)
         return tuple(name for name, collection in COLLECTIONS.items() if collection.vocabulary in self.slugs)
+
+    @property
+    def changes(self) -> ChangeFilter:
+        """Changes of their records, and of themselves."""
+        return ChangeFilter(self.collections, [qualify_id("", slug) for slug in self.slugs])
 
     @property
     def searched_collections(self) -> tuple[str, ...]:
@@ -69,7 +80,7 @@ def _choose(vocabularies: Sequence[Vocabulary], chosen: Sequence[str]) -> ReadSc
     readable = tuple(item.slug for item in vocabularies)
     unknown = [slug for slug in chosen if slug not in readable]
     if unknown:
-        raise NotFound(f"There is no vocabulary {unknown[0]!r}; there are {', '.join(readable)}.")
+        raise NotFound(f"Vocabulary {unknown[0]!r} not found; available: {', '.join(readable)}.")
     return ReadScope(tuple(dict.fromkeys(chosen)) or readable, bool(chosen))
 
 
@@ -82,24 +93,48 @@ def get_unqualified_vocabulary() -> Vocabulary:
     return find_valpha_vocabulary() or get_default_vocabulary()
 
 
+def get_scope_or_default(caller: Caller | None, chosen: Sequence[str]) -> ReadScope:
+    """Return the chosen vocabularies, or that of paths that name none; raise NotFound.
+
+    The message does not name a vocabulary that the caller may not read and has not named.
+    """
+    scope = get_read_scope(caller, chosen)
+    if chosen:
+        return scope
+    slug = get_unqualified_vocabulary().slug
+    if slug not in scope.slugs:
+        raise NotFound(f"Choose a vocabulary; available: {', '.join(scope.slugs)}.")
+    return ReadScope((slug,), is_chosen=True)
+
+
 def find_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope) -> str:
     """Return the record that an id, IRI or alternative id means; raise NotFound or AmbiguousId.
 
     An id means the record of the vocabulary that defines its prefix, else the only record with it. An alternative id
     gives way to a record of that id.
     """
+    candidates = list_record_ids(local_id, scope)
+    return choose_record_id(snapshot, local_id, scope, records.find_existing_ids(snapshot, candidates))
+
+
+def list_record_ids(local_id: str, scope: ReadScope) -> list[str]:
+    """Return the ids of records that an id or IRI may mean."""
     # No id has such a character, and with one a client could name a record of another vocabulary.
-    is_no_id = find_control_char(local_id) or find_unstorable_char(local_id)
-    names = [] if is_no_id else [(item.slug, name) for item in scope.vocabularies for name in _list_ids(item, local_id)]
-    candidates = [qualify_id(slug, name) for slug, name in names]
-    existing = records.find_existing_ids(snapshot, candidates)
+    if find_control_char(local_id) or find_unstorable_char(local_id):
+        return []
+    return [qualify_id(item.slug, name) for item in scope.vocabularies for name in _list_ids(item, local_id)]
+
+
+def choose_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope, existing: Items[str]) -> str:
+    """Return the record that is meant, as `find_record_id` does, given those of `list_record_ids` that exist."""
+    candidates = list_record_ids(local_id, scope)
     found = [record_id for record_id in candidates if record_id in existing]
     if not found and candidates:
         found = vocabularies.find_by_alternative_ids(snapshot, [local_id]).get(local_id, [])
     # An id may be written like that of another vocabulary.
     found = [record_id for record_id in found if scope.includes(record_id)]
     if not found:
-        raise NotFound(f"There is no record with the id {local_id!r}.")
+        raise NotFound(f"Record {local_id!r} not found.")
     if len(found) > 1:
         prefix = local_id.partition(":")[0]
         found = [item for item in found if prefix in VOCABULARIES[split_id(item)[0]].defines] or found
@@ -120,17 +155,23 @@ def _list_ids(vocabulary: Vocabulary, identifier: str) -> Iterator[str]:
             yield curie
 
 
-def find_record_ids(snapshot: Snapshot, identifiers: Sequence[str], scope: ReadScope) -> dict[str, str]:
+def list_candidates(identifiers: Iterable[str], scope: ReadScope) -> tuple[list[str], list[str]]:
+    """Return the ids of records that CURIEs and IRIs may mean, and the alternative ids."""
+    names = sorted({name for item in identifiers for name in _list_spellings(item) if not find_control_char(name)})
+    return [qualify_id(slug, name) for slug in scope.slugs for name in names], names
+
+
+def match_records(
+    identifiers: Iterable[str], existing: Items[str], alternatives: Mapping[str, Sequence[str]], scope: ReadScope
+) -> dict[str, str]:
     """Return the records that CURIEs and IRIs mean, as `find_record_id` does; unknown and ambiguous ones are left out.
 
-    A record is found by its CURIE where it has an IRI, and the other way round.
+    `existing` are those of the ids of `list_candidates` that records have, and `alternatives` the records by
+    alternative id. A record is found by its CURIE where it has an IRI, and the other way round.
     """
-    spellings = {identifier: _list_spellings(identifier) for identifier in identifiers}
-    names = sorted({name for group in spellings.values() for name in group if not find_control_char(name)})
-    existing = records.find_existing_ids(snapshot, [qualify_id(slug, name) for slug in scope.slugs for name in names])
-    alternatives = vocabularies.find_by_alternative_ids(snapshot, names)
     found: dict[str, str] = {}
-    for identifier, group in spellings.items():
+    for identifier in identifiers:
+        group = _list_spellings(identifier)
         candidates = [qualify_id(slug, name) for name in group for slug in scope.slugs]
         matching = [record_id for record_id in candidates if record_id in existing]
         matching = matching or [item for name in group for item in alternatives.get(name, ()) if scope.includes(item)]
@@ -155,8 +196,8 @@ def find_collection(scope: ReadScope, local_name: str, parameter: str = "collect
             return collection
     known = dict.fromkeys(COLLECTIONS[name].local_name for name in scope.collections)
     raise InvalidInput(
-        f"There is no collection {local_name!r}.",
-        [FieldProblem(parameter, f"should be one of {', '.join(known)}.")],
+        f"Collection {local_name!r} not found.",
+        [FieldProblem(parameter, f"must be one of {', '.join(known)}.")],
     )
 
 

@@ -8,10 +8,10 @@ from urllib.parse import quote
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.record import Record, Relation
+from lexarium.domain.record_texts import list_language_texts
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.statement import Node, Statement
-from lexarium.domain.translations import list_outdated_texts
 from lexarium.domain.vocabulary import Vocabulary, find_defining_id
 from lexarium.store import records, relations
 from lexarium.store.maintenance import integrity
@@ -26,16 +26,16 @@ _MAX_SHOWN_TEXT = 80
 KINDS = {
     "missing_name": "Without a name",
     "cycle": "Cycles in the hierarchy",
-    "missing_target": "References to records that do not exist",
-    "repeated_name": "Names that several records have",
-    "invalid_value": "Values that the schema does not allow",
-    "outdated_translation": "Translations of texts that have changed since",
+    "missing_target": "References to missing records",
+    "repeated_name": "Duplicate names",
+    "invalid_value": "Invalid values",
+    "outdated_translation": "Outdated translations",
 }
 _PATTERNS = {
-    "integer": (re.compile(r"[+-]?[0-9]+"), "no whole number"),
-    "boolean": (re.compile(r"true|false|1|0"), "neither true nor false"),
-    "date": (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), "no date"),
-    "datetime": (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"), "no date and time"),
+    "integer": (re.compile(r"[+-]?[0-9]+"), "not a whole number"),
+    "boolean": (re.compile(r"true|false|1|0"), "not true or false"),
+    "date": (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), "not a date"),
+    "datetime": (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"), "not a date and time"),
 }
 _NUMBERS = ("float", "double", "decimal")
 
@@ -64,7 +64,7 @@ class FindingGroup:
 
 @dataclass
 class ConformanceReport:
-    """What does not conform in a vocabulary."""
+    """Conformance report of a vocabulary."""
 
     vocabulary: str
     # Number of records that were checked: the published ones.
@@ -160,12 +160,13 @@ def _check_record(report: ConformanceReport, record: Record, targets: Mapping[st
         elif allowed and targets[target] and targets[target] not in allowed:
             labels = " or ".join(COLLECTIONS[item].label for item in allowed)
             found = COLLECTIONS[targets[target]].label if targets[target] in COLLECTIONS else "a record elsewhere"
-            report.add("invalid_value", record.id, name, f"{label}: {local_id} is no {labels}, but {found}.")
+            report.add("invalid_value", record.id, name, f"{label}: {local_id} is {found}, not {labels}.")
     for detail in _list_value_problems(record):
         report.add("invalid_value", record.id, name, detail)
-    for text in list_outdated_texts(record):
-        detail = f"The {text.field} in {text.lang} translates an earlier text: {_shorten(text.text)}"
-        report.add("outdated_translation", record.id, name, detail)
+    for text in list_language_texts(record):
+        if text.is_outdated:
+            detail = f"The {text.field} in {text.lang} translates an earlier text: {_shorten(text.text)}"
+            report.add("outdated_translation", record.id, name, detail)
 
 
 def _list_range(collection: Collection, type_name: str) -> Sequence[str]:
@@ -188,7 +189,7 @@ def _list_value_problems(record: Record) -> Iterator[str]:
             yield f"{slot.label} is required."
         languages = [statement.value[1] if len(statement.value) == 3 else "" for statement in statements]
         if not slot.multivalued and len(languages) > len(set(languages)):
-            yield f"{slot.label} has {len(statements)} values, but should have one."
+            yield f"{slot.label} has {len(statements)} values, but must have one."
         for statement in statements:
             problem = None if isinstance(statement.value, Node) else _find_value_problem(slot, statement.value[0])
             if problem:
@@ -198,13 +199,13 @@ def _list_value_problems(record: Record) -> Iterator[str]:
 def _find_value_problem(slot: Slot, text: str) -> str | None:
     values = [value.text for value in slot.enum_values]
     if values and text not in values:
-        return f"is none of {', '.join(values[:20])}"
+        return f"is not one of {', '.join(values[:20])}"
     if slot.pattern and not re.fullmatch(slot.pattern, text):
         return f"does not match {slot.pattern}"
     pattern, description = _PATTERNS.get(slot.range, (None, ""))
     if pattern and not pattern.fullmatch(text):
         return f"is {description}"
-    return "is no number" if slot.range in _NUMBERS and not _is_number(text) else None
+    return "is not a number" if slot.range in _NUMBERS and not _is_number(text) else None
 
 
 def _is_number(text: str) -> bool:

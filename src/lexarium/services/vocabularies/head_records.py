@@ -1,7 +1,7 @@
 """Create, change, remove, restore and purge vocabularies. Each is a logged change of its head record."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +38,7 @@ def get_vocabulary(slug: str, *, removed: bool = False) -> Vocabulary:
     vocabulary = VOCABULARIES.get(slug)
     if vocabulary is None or (vocabulary.is_removed and not removed):
         known = [item.slug for item in VOCABULARIES.values() if not item.is_removed]
-        raise NotFound(f"There is no vocabulary {slug!r}; there are {', '.join(known)}.")
+        raise NotFound(f"Vocabulary {slug!r} not found; available: {', '.join(known)}.")
     return vocabulary
 
 
@@ -48,25 +48,29 @@ def get_version(snapshot: Snapshot, slug: str) -> int:
     return 0 if change is None else change.version
 
 
-def create_vocabulary(
-    transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any], statements: Iterable[Statement] = ()
-) -> Vocabulary:
-    """Create a vocabulary, with further statements; raise Conflict if there is one, removed or not, and InvalidInput.
-
-    Statements of its title take the place of the one among the values.
-    """
+def create_vocabulary(transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any]) -> Vocabulary:
+    """Create a vocabulary; raise Conflict if there is one, removed or not, and InvalidInput."""
     if slug in VOCABULARIES:
-        reason = "is removed; restore or purge it" if VOCABULARIES[slug].is_removed else "is there already"
+        reason = "is removed; restore or purge it" if VOCABULARIES[slug].is_removed else "already exists"
         raise Conflict(f"The vocabulary {slug} {reason}.")
     checked = check_values(slug, {"title": slug, **values}, VOCABULARIES.values())
-    vocabulary = _save(transaction, actor, slug, checked)
-    further = list(statements)
-    return add_head_statements(transaction, actor, slug, further) if further else vocabulary
+    return _save(transaction, actor, slug, checked)
 
 
-def add_head_statements(transaction: Transaction, actor: str, slug: str, statements: Iterable[Statement]) -> Vocabulary:
-    """Add statements to a head record. Titles take the place of one that is only the slug."""
-    return _save(transaction, actor, slug, {}, statements=statements)
+def merge_head_statements(
+    transaction: Transaction,
+    actor: str,
+    slug: str,
+    merge: Callable[[tuple[Statement, ...]], tuple[Statement, ...]],
+) -> Vocabulary:
+    """Change the statements of a head record by a function. A title that is only the slug gives way to others."""
+    placeholder = Statement(TITLE, Text(slug))
+
+    def replace_statements(record: Record) -> Record:
+        merged = replace(record, statements=merge(tuple(item for item in record.statements if item != placeholder)))
+        return merged if merged.fields["name"] else merged.add_statements([placeholder])
+
+    return _save(transaction, actor, slug, {}, edit=replace_statements)
 
 
 def update_vocabulary(transaction: Transaction, actor: str, slug: str, values: Mapping[str, Any]) -> Vocabulary:
@@ -93,7 +97,7 @@ def remove_vocabulary(transaction: Transaction, actor: str, slug: str) -> Vocabu
     get_vocabulary(slug)
     others = [item for item in VOCABULARIES.values() if not item.is_removed and item.slug != slug]
     if others and get_default_vocabulary().slug == slug:
-        raise Conflict(f"{slug} is the default vocabulary. Make another one the default first.")
+        raise Conflict(f"{slug} is the default vocabulary. Choose another default first.")
     return _save(transaction, actor, slug, {}, RecordState.RETIRED, Action.RETIRE)
 
 
@@ -115,7 +119,7 @@ def purge_vocabulary(transaction: Transaction, slug: str) -> int:
 def require_removed(slug: str) -> None:
     """Raise NotFound unless there is such a vocabulary, and Conflict unless it is removed."""
     if not get_vocabulary(slug, removed=True).is_removed:
-        raise Conflict(f"The vocabulary {slug} is not removed. Remove it first: that can be undone.")
+        raise Conflict(f"The vocabulary {slug} is not removed. Remove it first; this can be undone.")
 
 
 def count_records(snapshot: Snapshot) -> Counter[str]:
@@ -145,16 +149,13 @@ def _save(  # noqa: PLR0913, PLR0917 (a change, and what it does)
     values: Mapping[str, Any],
     state: RecordState = RecordState.PUBLISHED,
     action: Action = Action.UPDATE,
-    statements: Iterable[Statement] = (),
+    edit: Callable[[Record], Record] = lambda record: record,
 ) -> Vocabulary:
     before = _find_head(transaction.flush(), slug)
     current: Record | None = None if before is None else before.to_record()
     if before is None and slug == MAIN_VOCABULARY:
         values = {"title": VOCABULARIES[slug].title, **values}
-    after = replace(update_head_record(current, slug, values), state=state).add_statements(statements)
-    if len({item for item in after.statements if item.predicate == TITLE}) > 1:
-        placeholder = Statement(TITLE, Text(slug))
-        after = replace(after, statements=tuple(item for item in after.statements if item != placeholder))
+    after = edit(replace(update_head_record(current, slug, values), state=state))
     if after != current:
         write = RecordWrite(after, before.version + 1 if before else 1, action if before else Action.CREATE)
         change_log.save_records(transaction, [write], actor=actor, at=now_ms())
@@ -182,8 +183,8 @@ def _require_fitting_schema(snapshot: Snapshot, vocabulary: Vocabulary, schema: 
             continue
         count = records.count_in_collection(snapshot, collection.name)
         if count:
-            what = "another identifier" if new_class else "no such class"
-            problems.append(f"{old_class.name} has {count:,} records, and the new schema has {what}")
+            what = "a different identifier" if new_class else "no such class"
+            problems.append(f"{old_class.name} has {count:,} records, but the new schema has {what}")
     if problems:
         raise Conflict(f"The schema cannot be applied: {'; '.join(problems)}.")
 

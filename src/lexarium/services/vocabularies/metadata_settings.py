@@ -25,16 +25,14 @@ def carry_settings_over(database: Database, settings: Settings) -> str | None:
 
     if not database.run_read(get_version, MAIN_VOCABULARY) and database.run_write(save):
         names = _join_variables(list(values))
-        return (
-            f"Carried over into the vocabulary {MAIN_VOCABULARY}, where `lexarium vocabulary set` changes it: {names}."
-        )
+        return f"Copied to the vocabulary {MAIN_VOCABULARY}: {names}. Change it there with `lexarium vocabulary set`."
     current = VOCABULARIES[MAIN_VOCABULARY].to_values()
     checked = check_values(MAIN_VOCABULARY, values, ())
     ignored = [key for key, value in checked.items() if current[key] != value]
     if not ignored:
         return None
-    way = f"`lexarium vocabulary set {MAIN_VOCABULARY} {ignored[0]}=VALUE` is the way to change it"
-    return f"No longer counts, since the vocabulary {MAIN_VOCABULARY} has its own: {_join_variables(ignored)}; {way}."
+    way = f"use `lexarium vocabulary set {MAIN_VOCABULARY} {ignored[0]}=VALUE` instead"
+    return f"Ignored, because the vocabulary {MAIN_VOCABULARY} has its own value: {_join_variables(ignored)}; {way}."
 
 
 def _join_variables(keys: list[str]) -> str:

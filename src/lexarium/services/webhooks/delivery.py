@@ -101,7 +101,7 @@ class DeliveryWorker:
             return False
         is_held = self._database.run_write(lambda transaction: leases.acquire(transaction, requested, at=at))
         if is_held and not self._held_until:
-            logger.info("This process delivers to webhooks now.")
+            logger.info("This process now delivers webhooks.")
         self._held_until = requested.expires_at if is_held else 0
         return is_held
 
@@ -113,6 +113,7 @@ class DeliveryWorker:
         while self._can_continue():
             with self._database.read(from_primary=True) as snapshot:
                 position = read_position(snapshot)
+                self._database.follow_vocabularies(snapshot, position)
                 changes = revisions.list_since(snapshot, webhook.seq, _BATCH_SIZE)
             for change in filter(webhook.matches, changes):
                 if not self._can_continue():
@@ -186,7 +187,7 @@ def _record_delivery(transaction: Transaction, webhook: Webhook, delivery: Webho
     webhooks.add_delivery(transaction, delivery)
     if updated.disabled is not None and current.disabled is None:
         logger.warning(
-            "The webhook %s is disabled, after %d attempts: %s", webhook.id, updated.attempts, delivery.error
+            "Webhook %s was disabled after %d failed attempts: %s", webhook.id, updated.attempts, delivery.error
         )
     return updated
 
@@ -203,6 +204,6 @@ def _advance(transaction: Transaction, webhook: Webhook, seq: int) -> Webhook | 
 
 def _log_error(error: Exception) -> None:
     if isinstance(error, LexariumError):
-        logger.warning("Changes cannot be delivered now, trying again: %s", error)
+        logger.warning("Webhook delivery failed, retrying: %s", error)
     else:
-        logger.exception("Changes cannot be delivered now, trying again.")
+        logger.exception("Webhook delivery failed, retrying.")

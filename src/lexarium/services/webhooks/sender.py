@@ -52,12 +52,12 @@ def resolve_target(url: str, *, allow_private: bool, deadline: float) -> Resolve
     try:
         address_infos = _resolve_host(host, port, deadline)
     except TimeoutError:
-        raise DeliveryFailed(f"the host {host} was not found in time.") from None
+        raise DeliveryFailed(f"DNS lookup of {host} timed out.") from None
     except (OSError, UnicodeError):
-        raise DeliveryFailed(f"the host {host} cannot be found.") from None
+        raise DeliveryFailed(f"host {host} not found.") from None
     addresses = tuple(dict.fromkeys((family, address) for family, _, _, _, address in address_infos))
     if not allow_private and not all(_is_public(str(address[0])) for _, address in addresses):
-        raise DeliveryFailed(f"the host {host} is in a private or reserved range, which the operator does not allow.")
+        raise DeliveryFailed(f"host {host} is in a private or reserved range, which is not allowed.")
     return ResolvedTarget(parts, host, port, addresses)
 
 
@@ -68,21 +68,21 @@ def send(target: ResolvedTarget, body: bytes, headers: Mapping[str, str], *, dea
             return _post(target, connection, body, headers)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise DeliveryFailed(f"no answer: {reason}") from None
+        raise DeliveryFailed(f"no response: {reason}") from None
 
 
 def _parse_url(url: str) -> tuple[SplitResult, str, int]:
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise DeliveryFailed("it must hold nothing but printable ASCII characters.")
+        raise DeliveryFailed("it must contain only printable ASCII characters.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise DeliveryFailed("it is not an address that can be read.") from None
+        raise DeliveryFailed("it is not a valid URL.") from None
     if parts.scheme not in _DEFAULT_PORTS or not host or port == 0:
-        raise DeliveryFailed("it must begin with https:// or http:// and name a host.")
+        raise DeliveryFailed("it must start with https:// or http:// and a host.")
     if parts.username is not None or parts.password is not None:
-        raise DeliveryFailed("it must not hold a user name or password.")
+        raise DeliveryFailed("it must not contain a user name or password.")
     return parts, host, port or _DEFAULT_PORTS[parts.scheme]
 
 
@@ -117,7 +117,7 @@ def _is_public(text: str) -> bool:
 
 def _connect(target: ResolvedTarget, deadline: float) -> socket.socket:
     """Connect to the first address that accepts. Each gets an equal share of the remaining time."""
-    error = OSError("nothing to connect to")
+    error = OSError("no address to connect to")
     for attempt, (family, address) in enumerate(target.addresses):
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from lexarium.domain.change import Action
 from lexarium.domain.errors import FieldProblem
 from lexarium.domain.identifiers import mint_id
-from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.text.timestamps import format_timestamp, now_ms
 from lexarium.domain.vocabulary import VOCABULARIES
@@ -40,7 +40,7 @@ def find_url_problems(url: str, *, allow_private: bool) -> list[FieldProblem]:
     try:
         resolve_target(url, allow_private=allow_private, deadline=start_deadline())
     except DeliveryFailed as error:
-        return [FieldProblem("url", f"cannot be sent to: {error}")]
+        return [FieldProblem("url", f"is not allowed: {error}")]
     return []
 
 
@@ -48,14 +48,15 @@ def find_filter_problems(vocabularies: Sequence[str], collections: Sequence[str]
     """Return what is not there of vocabularies and collections that a webhook shall be limited to."""
     known = [item.slug for item in VOCABULARIES.values() if not item.is_removed]
     problems = [
-        FieldProblem(f"vocabularies/{index}", f"should be one of {', '.join(known)}.")
+        FieldProblem(f"vocabularies/{index}", f"must be one of {', '.join(known)}.")
         for index, slug in enumerate(vocabularies)
         if slug not in known
     ]
     slugs = vocabularies or [get_unqualified_vocabulary().slug]
     names = {COLLECTIONS[name].local_name: None for slug in slugs for name in COLLECTIONS.list_names(slug)}
+    names[VOCABULARY.local_name] = None
     return problems + [
-        FieldProblem(f"collections/{index}", f"should be one of {', '.join(names)}.")
+        FieldProblem(f"collections/{index}", f"must be one of {', '.join(names)}.")
         for index, name in enumerate(collections)
         if name not in names and not problems
     ]
@@ -91,7 +92,7 @@ def create_webhook(transaction: Transaction, settings: WebhookSettings) -> Webho
 
 def get_webhook(snapshot: Snapshot, webhook_id: str) -> Webhook:
     """Return the webhook with an id; raise NotFound."""
-    message = f"There is no webhook with the id {webhook_id!r}."
+    message = f"Webhook {webhook_id!r} not found."
     return find_or_raise(lambda: webhooks.find(snapshot, webhook_id), webhook_id, message)
 
 

@@ -20,8 +20,8 @@ def require_schema_version(schema_version: str, location: str) -> None:
     """Raise DatabaseUnavailable unless the tables have the schema that this process knows."""
     if schema_version != SCHEMA_VERSION:
         raise DatabaseUnavailable(
-            f"The schema of {location} is {schema_version} now, and this process knows {SCHEMA_VERSION}: nothing can be"
-            " written. Restart it with the Lexarium that has upgraded the database."
+            f"The schema of {location} is now {schema_version}, but this process supports {SCHEMA_VERSION}; writes"
+            " are refused. Restart it with the Lexarium version that upgraded the database."
         )
 
 
@@ -29,8 +29,8 @@ def require_undamaged(reason: str | None, location: str) -> None:
     """Raise DatabaseDamaged if there is a reason why a database is marked as damaged."""
     if reason is not None:
         raise DatabaseDamaged(
-            f"The database {location} is marked as damaged: {reason.rstrip('.')}. Run `lexarium check`; it removes the"
-            " mark where it finds nothing wrong. Where it does, restore a backup.",
+            f"The database {location} is marked as damaged: {reason.rstrip('.')}. Run `lexarium check`, which"
+            " removes the mark if it finds no problems; otherwise restore a backup.",
             reason,
         )
 

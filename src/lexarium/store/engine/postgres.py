@@ -98,7 +98,7 @@ class PostgresPositionWatcher:
     def get_position(self) -> Position:
         position = self._node_state.position
         if position is None:
-            raise DatabaseUnavailable(f"The database {self._location} could not be reached yet.")
+            raise DatabaseUnavailable(f"The database {self._location} has not been reached yet.")
         return position
 
     def advance(self, position: Position) -> None:
@@ -125,7 +125,7 @@ class PostgresPositionWatcher:
                 else:
                     self._unreachable.clear()
                 if not self._is_failing:
-                    logger.warning("The database cannot be watched now, trying again: %s", _format_error(error))
+                    logger.warning("Cannot watch the database, retrying: %s", _format_error(error))
                 self._is_failing = True
                 self._first_attempt.set()
                 self._closed.wait(_RETRY_SECONDS)
@@ -156,7 +156,7 @@ class PostgresPositionWatcher:
 
     def _mark_healthy(self) -> None:
         if self._is_failing:
-            logger.info("The database %s is there again.", self._location)
+            logger.info("Database %s is available again.", self._location)
         self._is_failing = False
         self._unreachable.clear()
         self._first_attempt.set()
@@ -227,11 +227,11 @@ def _build_conninfo(conninfo: str, statement_timeout: int | None, *, standby: bo
     try:
         parts = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError as error:
-        raise SettingError(f"The database address is not one that PostgreSQL knows: {error}") from None
+        raise SettingError(f"Invalid PostgreSQL URL: {error}") from None
     if "@" in f"{parts.get('host', '')}{parts.get('dbname', '')}":
         # Without the address: it holds a part of the password.
         raise SettingError(
-            "The database address has an @ too many. In a password, write @ as %40, / as %2F and : as %3A."
+            "The database URL contains an unescaped @. In a password, write @ as %40, / as %2F and : as %3A."
         )
     options = {f"tcp_keepalives_{name}": str(value) for name, value in _KEEPALIVES.items()}
     options["tcp_user_timeout"] = str(_TCP_USER_TIMEOUT_MS)
@@ -329,7 +329,7 @@ class PostgresBackend(base.Backend):
 
     def _require_reachable(self) -> None:
         if self._unreachable.is_set():
-            raise DatabaseUnavailable(f"The database {self.location} does not answer.")
+            raise DatabaseUnavailable(f"The database {self.location} does not respond.")
 
     def quick_check(self) -> Iterator[str | None]:
         """Read all records and changes in batches: the server raises if a page is damaged."""
@@ -418,7 +418,7 @@ class PostgresBackend(base.Backend):
         if code == _DISK_FULL_STATE:
             return DiskFull(f"The disk of the database {self.location} is full: {reason}")
         if code == _PERMISSION_DENIED_STATE:
-            advice = "Make the role that it is used by its owner: ALTER DATABASE … OWNER TO … ."
+            advice = "Make the role that uses it its owner: ALTER DATABASE … OWNER TO … ."
             return StoreError(f"The database {self.location} cannot be used: {reason.partition('  ')[0]}. {advice}")
         is_connection_error = isinstance(error.orig, psycopg.OperationalError | psycopg.InterfaceError)
         if is_connection_error or code.startswith(_UNAVAILABLE_STATES):

@@ -54,7 +54,7 @@ class PostgresConnection(psycopg.Connection[Any]):
         except psycopg.errors._WaitTimeout:
             # Not cancelled: only the server may decide whether a pending commit succeeds.
             self.pgconn.finish()
-            raise psycopg.OperationalError(f"the server did not answer within {self.timeout:g} s") from None
+            raise psycopg.OperationalError(f"the server did not respond within {self.timeout:g} s") from None
 
     def abort(self) -> None:
         """Make all threads that wait for this connection fail with an error."""
@@ -125,8 +125,8 @@ class PostgresConnector:
         if encoding != _REQUIRED_ENCODING:
             connection.close()
             raise SettingError(
-                f"The database {name} is in {encoding}, which has no room for every text: "
-                f"make one with ENCODING '{_REQUIRED_ENCODING}' TEMPLATE template0."
+                f"The database {name} has the encoding {encoding}, which cannot store every text. Create one with"
+                f" ENCODING '{_REQUIRED_ENCODING}' TEMPLATE template0."
             )
         if self._is_standby:
             return connection
@@ -139,7 +139,7 @@ class PostgresConnector:
     def _reject_old_primary(self, connection: PostgresConnection) -> str:
         """Close the connection and return the reason. Logged once per host."""
         host = f"{connection.info.host}:{connection.info.port}"
-        message = f"{host} is an old primary, in whose place another was promoted. Make it a standby of that one"
+        message = f"{host} is an old primary; another was promoted. Make it a standby of the new one"
         connection.close()
         if host not in self._rejected_hosts:
             logger.warning("%s.", message)

@@ -103,7 +103,7 @@ class SqliteBackend(base.Backend):
     def __init__(self, url: URL) -> None:
         if not url.database or url.database == ":memory:":
             raise errors.SettingError(
-                "The database must be a file: sqlite:///PATH (a whole path begins with four slashes)."
+                "The database must be a file: sqlite:///PATH (an absolute path starts with four slashes)."
             )
         self.location = url.database
         if not Path(self.location).absolute().parent.is_dir():
@@ -281,7 +281,7 @@ class SqliteBackend(base.Backend):
         reason = str(error.orig)
         if _is_damage_message(reason):
             if _NOT_UTF8_MESSAGE in reason:
-                reason = "a text is not UTF-8"  # SQLite's message contains the text
+                reason = "a text is not valid UTF-8"  # SQLite's message contains the text
             message = f"{self.location} is not an SQLite database, or it is damaged: {reason}."
             is_foreign = _NOT_A_DATABASE_MESSAGE in reason and self._opened_identity is None
             return errors.InvalidDatabase(message) if is_foreign else DatabaseDamaged(message)
@@ -353,7 +353,7 @@ def _configure_connection(connection: sqlite3.Connection, _record: Any) -> None:
 def _drop_readonly_connection(context: ExceptionContext) -> None:
     # A connection opened while the file was read-only stays read-only, so it is replaced.
     if "readonly" in str(context.original_exception):
-        logger.warning("The database file cannot be written: %s.", context.original_exception)
+        logger.warning("Cannot write the database file: %s.", context.original_exception)
         context.is_disconnect = True
 
 

@@ -58,8 +58,8 @@ class StandbyPool:
         is_other = not position.is_same_database(min_position)
         if is_other and not self._is_other_catalogue:
             logger.warning(
-                "The database %s, which LEXARIUM_DATABASE_READ names, holds another catalogue than LEXARIUM_DATABASE. "
-                "Nothing is read there: name a standby.",
+                "Database %s (LEXARIUM_DATABASE_READ) has another catalogue than LEXARIUM_DATABASE and is not"
+                " used. Set it to a standby.",
                 self._backend.location,
             )
         self._is_other_catalogue = is_other
@@ -71,7 +71,7 @@ class StandbyPool:
                 return  # by another thread
             self._suspended.set()
         reason = self._backend.translate_error(error) or error.orig if isinstance(error, DBAPIError) else error
-        logger.warning("The standbys cannot be read now: %s", reason)
+        logger.warning("Cannot read from standbys: %s", reason)
         threading.Thread(target=self._wait_for_recovery, name="lexarium-standbys", daemon=True).start()
 
     def _wait_for_recovery(self) -> None:

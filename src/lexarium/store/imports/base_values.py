@@ -1,6 +1,6 @@
-"""Queries for base values: imported values that were not applied, with which the next import is compared."""
+"""Queries for what the next import is compared with: the last imports, and imported values that were not applied."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -11,12 +11,14 @@ from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.statement import Statement, load_statements, pack_statements
 from lexarium.store.records import batched
 from lexarium.store.revisions import to_change
-from lexarium.store.schema import change_table, import_base_table, import_statement_table
+from lexarium.store.schema import change_table, import_base_table, import_statement_table, import_write_table
+from lexarium.store.transaction import Transaction
 
 # Key among the unapplied values: the version that an import of history brought.
 IMPORTED_VERSION_KEY = "version"
 
-_base, _change, _statement = import_base_table.c, change_table.c, import_statement_table.c
+_base, _change = import_base_table.c, change_table.c
+_statement, _write = import_statement_table.c, import_write_table.c
 
 
 def find_unapplied(connection: Connection, record_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -34,8 +36,9 @@ def find_last_imports(connection: Connection, record_ids: Sequence[str]) -> dict
     """Return the last change of each record that an import made, by id."""
     changes: dict[str, Change] = {}
     for batch in batched(record_ids):
-        is_import = _change.record.in_(batch) & (_change.actor == SYSTEM_USER_ID)
-        last_versions = select(_change.record, func.max(_change.version).label("version")).where(is_import)
+        is_import = (_change.actor == SYSTEM_USER_ID) | _change.batch.in_(select(import_write_table))
+        last_versions = select(_change.record, func.max(_change.version).label("version"))
+        last_versions = last_versions.where(_change.record.in_(batch), is_import)
         last = last_versions.group_by(_change.record).subquery()
         is_last = (last.c.record == _change.record) & (last.c.version == _change.version)
         rows = connection.execute(select(change_table).join(last, is_last))
@@ -43,20 +46,43 @@ def find_last_imports(connection: Connection, record_ids: Sequence[str]) -> dict
     return changes
 
 
-def find_statements(connection: Connection, record_ids: Sequence[str], source: str) -> dict[str, tuple[Statement, ...]]:
-    """Return what a source last stated about records, of those that have a row for it."""
-    query = select(_statement.record, _statement.statements)
-    statements: dict[str, tuple[Statement, ...]] = {}
+def find_edits(connection: Connection, changes: Iterable[Change]) -> set[str]:
+    """Return the records of those changes that no import has made."""
+    by_people = [change for change in changes if change.actor != SYSTEM_USER_ID]
+    imports: set[int] = set()
+    for batch in batched(sorted({change.write_id for change in by_people})):
+        imports |= set(connection.scalars(select(import_write_table).where(_write.batch.in_(batch))))
+    return {change.record_id for change in by_people if change.write_id not in imports}
+
+
+def mark_import(transaction: Transaction, actor: str) -> None:
+    """Take note that the changes of the current write are an import, if there are any. Those of the system are."""
+    if actor == SYSTEM_USER_ID or transaction.revision < transaction.write_id:
+        return
+    is_own = _write.batch == transaction.write_id
+    if transaction.execute(select(import_write_table).where(is_own)).first() is None:
+        transaction.execute(insert(import_write_table), {"batch": transaction.write_id})
+
+
+def find_statements(connection: Connection, record_ids: Sequence[str]) -> dict[str, dict[str, tuple[Statement, ...]]]:
+    """Return what each source last stated about records, by record and source."""
+    statements: dict[str, dict[str, tuple[Statement, ...]]] = {}
     for batch in batched(record_ids):
-        rows = connection.execute(query.where(_statement.record.in_(batch), _statement.source == source))
-        statements |= {record_id: load_statements(orjson.loads(data)) for record_id, data in rows}
+        for row in connection.execute(select(import_statement_table).where(_statement.record.in_(batch))):
+            statements.setdefault(row.record, {})[row.source] = load_statements(orjson.loads(row.statements))
     return statements
+
+
+def forget_statements(connection: Connection, record_ids: Sequence[str]) -> None:
+    """Forget what sources have stated about records, so that their next import brings all of it again."""
+    for batch in batched(record_ids):
+        connection.execute(delete(import_statement_table).where(_statement.record.in_(batch)))
 
 
 def save_statements(
     connection: Connection, source: str, statements: Mapping[str, tuple[Statement, ...] | None]
 ) -> None:
-    """Set what a source last stated about records; None if that is what an import made of them."""
+    """Set what a source last stated about records; None to forget it."""
     for batch in batched(list(statements)):
         connection.execute(
             delete(import_statement_table).where(_statement.record.in_(batch), _statement.source == source)

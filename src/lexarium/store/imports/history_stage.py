@@ -8,7 +8,8 @@ from lexarium.store.imports.stage_database import StageDatabase
 HISTORY_TABLES = """
 CREATE TABLE version (
     position INTEGER PRIMARY KEY, id TEXT, number INTEGER, collection TEXT, source INTEGER, line INTEGER,
-    write INTEGER, at INTEGER, actor TEXT, action TEXT, document BLOB
+    write INTEGER, at INTEGER, actor TEXT, action TEXT, state TEXT, name TEXT, class_id TEXT, owner TEXT,
+    flagged INTEGER, is_linked INTEGER, body BLOB, document BLOB
 );
 CREATE TABLE missing (id TEXT PRIMARY KEY, after INTEGER) WITHOUT ROWID;
 """
@@ -26,6 +27,15 @@ class StagedVersion(NamedTuple):
     at: int
     actor: str
     action: str
+    state: str
+    name: str
+    class_id: str
+    owner: str
+    flagged: bool
+    # Whether it has relations, alternative ids or names in other languages.
+    is_linked: bool
+    # Rendered record.
+    body: bytes
     document: bytes
 
 
@@ -65,15 +75,19 @@ class HistoryStage:
 
     def __init__(self, db: StageDatabase) -> None:
         self._db = db
-        self._has_versions = False
+        self.added_count = 0
 
     def add(self, version: StagedVersion) -> None:
         """Add a version."""
-        self._has_versions = True
-        self._db.append("version", (None, *version))
+        self.added_count += 1
+        *columns, action, state, name, class_id, owner, flagged, is_linked, body, document = version
+        # The driver passes values of these very types as they are. For any other it looks for an adapter.
+        texts = str(action), str(state), name, class_id, owner
+        blobs = bytearray(body), bytearray(document)
+        self._db.append("version", (self.added_count, *columns, *texts, int(flagged), int(is_linked), *blobs))
 
     def __bool__(self) -> bool:
-        return self._has_versions
+        return self.added_count > 0
 
     def finish(self) -> Iterator[VersionMismatch]:
         """Index what was added; versions that are the same in several files count once.
@@ -89,8 +103,10 @@ class HistoryStage:
         )
         expected = "row_number() OVER (PARTITION BY id ORDER BY position) AS expected"
         previous_collection = "lag(collection, 1, collection) OVER (PARTITION BY id ORDER BY position) AS before"
+        # Without the documents, which would be sorted too.
+        columns = f"id, number, source, line, position, collection, {expected}, {previous_collection}"
         query = f"""
-            SELECT id, number, source, line, expected FROM (SELECT *, {expected}, {previous_collection} FROM version)
+            SELECT id, number, source, line, expected FROM (SELECT {columns} FROM version)
             WHERE number != expected OR collection != before ORDER BY position
         """
         for row in self._db.execute(query):
@@ -126,11 +142,9 @@ class HistoryStage:
     def iter_merges(self) -> Iterator[StagedMerge]:
         """Yield the records with missing versions that end up merged."""
         survivor_id = "json_extract(CAST(document AS TEXT), '$.replaced_by')"
-        is_merged = "json_extract(CAST(document AS TEXT), '$.state') = 'merged'"
-        query = (
-            f"SELECT version.id, {survivor_id}, collection, source, line FROM {_MISSING} AND {_IS_LAST} AND {is_merged}"
-        )
-        return map(StagedMerge._make, self._db.execute(f"{query} ORDER BY position"))
+        columns = f"version.id, {survivor_id}, collection, source, line"
+        query = f"SELECT {columns} FROM {_MISSING} AND state = 'merged' AND {_IS_LAST} ORDER BY position"
+        return map(StagedMerge._make, self._db.execute(query))
 
     def find_collections(self, record_ids: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Yield the ids of the records that have versions here, with their collections."""

@@ -56,10 +56,10 @@ class MirrorState:
             self._db = _open(self._path, self._epoch)
         except sqlite3.OperationalError as error:
             raise DatabaseUnavailable(
-                f"{self._path} cannot be used; another mirror may be under way ({error})."
+                f"{self._path} cannot be used; another mirror may be running ({error})."
             ) from None
         except sqlite3.DatabaseError:
-            raise StoreError(f"{self._path} is damaged. Delete it, and all is fetched anew.") from None
+            raise StoreError(f"{self._path} is damaged. Delete it to fetch everything again.") from None
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -316,6 +316,10 @@ class ImportStage:
         """Yield the ids of staged records."""
         return (record_id for record_id, _ in self.find_collections(record_ids))
 
+    def iter_ids(self) -> Iterator[list[str]]:
+        """Yield batches of the ids of staged records, sorted."""
+        return self._db.iter_id_batches("SELECT DISTINCT id FROM staged ORDER BY id")
+
     def add_removed_relations(self, relations: Iterable[Relation]) -> None:
         """Mark relations for removal."""
         self._db.executemany("INSERT OR IGNORE INTO removed VALUES (?, ?, ?)", relations)

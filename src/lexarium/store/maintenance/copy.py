@@ -83,9 +83,7 @@ def _verify_table(target: Database, connection: Connection, table: Table, source
     for _ in _iter_rows(target, connection, table, digest):
         pass
     if digest.digest() != source_digest:
-        raise StoreError(
-            f"What arrived in {target.location} is not what was sent: {table.name} differs. Nothing of it was kept."
-        )
+        raise StoreError(f"The copy in {target.location} differs from the source in {table.name}. Nothing was copied.")
 
 
 def _count_rows(database: Database, connection: Connection) -> dict[str, int]:
@@ -103,5 +101,5 @@ def _require_unchanged(source: Database, position: Position) -> None:
     with source.read(from_primary=True) as snapshot:
         if read_position(snapshot) != position:
             raise Conflict(
-                f"{source.location} was written to meanwhile. Nothing was copied: stop its servers, and copy again."
+                f"{source.location} changed during the copy. Nothing was copied; stop its servers and retry."
             )

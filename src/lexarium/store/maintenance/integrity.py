@@ -1,7 +1,10 @@
 """Queries of the integrity check."""
 
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
@@ -9,12 +12,15 @@ from sqlalchemy import Column, Connection, Row, Select, Table, func, literal, se
 
 from lexarium.domain.account import Origin, Role
 from lexarium.domain.change import Action, Change, compute_digest
+from lexarium.domain.comment import CommentAction
 from lexarium.domain.identifiers import MAIN_VOCABULARY, format_record_id, qualify_id
 from lexarium.domain.proposal import ProposalState
+from lexarium.domain.release import ReleaseFile
 from lexarium.domain.rendering import RenderedRecord
-from lexarium.domain.schema.collections import RELATION_TYPES, list_stored_collections
-from lexarium.store import schema
+from lexarium.domain.schema.collections import RELATION_TYPES, VOCABULARY, list_stored_collections
+from lexarium.store import releases, schema
 from lexarium.store.change_log import find_latest, to_change_row
+from lexarium.store.maintenance.purge import is_own_id
 from lexarium.store.records import BATCH_SIZE, IS_PUBLISHED, STREAM_OPTIONS, RecordRow, to_record_row
 from lexarium.store.revisions import IS_CURRENT_CHANGE, to_change
 from lexarium.store.schema import (
@@ -151,8 +157,8 @@ def iter_wrong_derived_rows(connection: Connection) -> Iterator[str]:
                 yield change.record_id
 
 
-def count_dangling_relations(connection: Connection) -> int:
-    """Return the number of relations, other than mappings, with an end that does not exist."""
+def count_dangling_relations(connection: Connection, vocabulary: str | None = None) -> int:
+    """Return the number of relations, other than mappings, with an end that does not exist: all, or of a vocabulary."""
     source, target = record_table.alias(), record_table.alias()
     query = (
         select(func.count())
@@ -162,6 +168,8 @@ def count_dangling_relations(connection: Connection) -> int:
         .where(source.c.id.is_(None) | target.c.id.is_(None))
         .where(relation_table.c.relation.not_in([name for name, item in RELATION_TYPES.items() if item.is_mapping]))
     )
+    if vocabulary is not None:
+        query = query.where(is_own_id(relation_table.c.source, vocabulary))
     count: int = connection.execute(query).scalar_one()
     return count
 
@@ -198,11 +206,16 @@ _FOREIGN_KEYS: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (_proposal.author, schema.account_table.c.id),
     (_proposal.decider, schema.account_table.c.id),
     (_proposal.record, _record.id),
+    (schema.comment_table.c.record, _record.id),
+    (schema.comment_table.c.thread, schema.comment_table.alias().c.id),
     (schema.release_table.c.author, schema.account_table.c.id),
+    (schema.release_file_table.c.release, schema.release_table.c.name),
+    (schema.release_chunk_table.c.release, schema.release_table.c.name),
     (schema.idempotency_table.c.account, schema.account_table.c.id),
     (schema.delivery_table.c.webhook, schema.webhook_table.c.id),
     (schema.import_base_table.c.record, _record.id),
     (schema.import_statement_table.c.record, _record.id),
+    (schema.import_write_table.c.batch, _change.batch),
     (schema.alternative_id_table.c.record, _record.id),
     (schema.label_table.c.record, _record.id),
 )
@@ -213,10 +226,11 @@ _ENUM_COLUMNS: tuple[tuple[Column[Any], Callable[[], Collection[str]]], ...] = (
     (schema.token_table.c.origin, lambda: list(Origin)),
     (_proposal.state, lambda: list(ProposalState)),
     (_proposal.collection, list_stored_collections),
+    (schema.comment_table.c.action, lambda: list(CommentAction)),
 )
 # Columns that hold several values, separated by spaces.
 _ENUM_LIST_COLUMNS: tuple[tuple[Column[Any], Callable[[], Collection[str]]], ...] = (
-    (schema.webhook_table.c.collections, list_stored_collections),
+    (schema.webhook_table.c.collections, lambda: [*list_stored_collections(), VOCABULARY.local_name]),
     (schema.webhook_table.c.actions, lambda: list(Action)),
 )
 _SEQ_COLUMNS = (schema.release_table.c.revision, schema.webhook_table.c.seq, schema.delivery_table.c.seq)
@@ -234,31 +248,46 @@ def iter_invalid_rows(connection: Connection, revision: int) -> Iterator[str]:
     yield from _check_json(connection)
 
 
+def iter_corrupt_files(connection: Connection) -> Iterator[ReleaseFile]:
+    """Yield the files of releases that do not match their checksum."""
+    for file in releases.list_files(connection):
+        digest, number = sha256(), 0
+        with suppress(zlib.error):  # The checksum does not match then.
+            while chunks := releases.list_chunks(connection, file, number):
+                number += len(chunks)
+                for chunk in chunks:
+                    digest.update(chunk)
+        if digest.hexdigest() != file.sha256:
+            yield file
+
+
 def _build_checks(revision: int) -> Iterator[tuple[Column[Any], Select[Any], str]]:
     """Yield columns, each with a query for its invalid values and the reason why these are invalid."""
     for column, referenced in _FOREIGN_KEYS:
         query = _select_column(column).outerjoin(referenced.table, referenced == column)
-        yield column, query.where(referenced.is_(None), column.is_not(None)), "{value!r} is not there"
+        yield column, query.where(referenced.is_(None), column.is_not(None)), "{value!r} is missing"
     for column, list_values in _ENUM_COLUMNS:
-        yield column, _select_column(column).where(column.not_in(list_values())), "{value!r} is none that there is"
+        yield column, _select_column(column).where(column.not_in(list_values())), "{value!r} does not exist"
     for column in _SEQ_COLUMNS:
         is_outside = (column > revision) | (column < 0)
         yield column, _select_column(column).where(is_outside), "{value} is not in the log"
     is_base = (_change.record == _proposal.record) & (_change.version == _proposal.base_version)
     query = _select_column(_proposal.base_version).outerjoin(change_table, is_base)
     query = query.where(_proposal.base_version.is_not(None), _change.seq.is_(None))
-    yield _proposal.base_version, query, "{value} is no version of its record"
+    yield _proposal.base_version, query, "{value} is not a version of its record"
     # Open proposals have no decider, all others have one.
     is_open_and_decided = (_proposal.state == ProposalState.OPEN) == _proposal.decider.is_not(None)
     query = _select_column(_proposal.state).where(is_open_and_decided)
-    yield _proposal.state, query, "{value!r} does not go with its decider"
+    yield _proposal.state, query, "{value!r} does not match its decider"
 
 
 def _check_enum_lists(connection: Connection) -> Iterator[str]:
     for column, list_values in _ENUM_LIST_COLUMNS:
         allowed_values = set(list_values())
         for row in connection.execute(_select_column(column)):
-            for word in sorted(set(row.value.split()) - allowed_values):
+            # A name with a vocabulary is that of a collection which may be gone, and no change has it then.
+            words = {word for word in row.value.split() if "/" not in word}
+            for word in sorted(words - allowed_values):
                 yield _describe(column, row, f"has {word!r}")
 
 

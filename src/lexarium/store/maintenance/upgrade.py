@@ -36,11 +36,11 @@ def _run_migrations(database: Database, back_up: BackUp | None) -> str | None:
     with database.translate_errors(), database.backend.begin_upgrade() as connection:
         before = read_schema_version(connection)
         if before is None and inspect(connection).get_table_names():
-            raise InvalidDatabase(f"{database.location} is a database, but not one of Lexarium's. Choose another.")
+            raise InvalidDatabase(f"{database.location} is not a Lexarium database.")
         if before is not None and before not in {script.revision for script in scripts.walk_revisions()}:
             raise SchemaTooNew(
-                f"{database.location} was written by a newer Lexarium (its schema is {before}, "
-                f"this one knows up to {SCHEMA_VERSION}). Upgrade Lexarium to use it."
+                f"{database.location} was written by a newer Lexarium (its schema is {before}, this version"
+                f" supports up to {SCHEMA_VERSION}). Upgrade Lexarium to use it."
             )
         config = Config()
         config.set_main_option("script_location", scripts.dir.replace("%", "%%"))
@@ -57,7 +57,7 @@ def _run_migrations(database: Database, back_up: BackUp | None) -> str | None:
             # Counts as a write, so that standbys without it are not read.
             connection.execute(update(catalogue_table).values(writes=catalogue_table.c.writes + 1))
     if before not in (None, SCHEMA_VERSION):
-        logger.info("%s is upgraded from schema %s to %s.", database.location, before, SCHEMA_VERSION)
+        logger.info("Upgraded %s from schema %s to %s.", database.location, before, SCHEMA_VERSION)
     return before
 
 
@@ -87,8 +87,8 @@ def upgrade_schema(database: Database, back_up: BackUp | None = None) -> tuple[s
         before = read_schema_version(connection)
     if before is not None and before < BACKUP_VERSION and back_up is None:
         raise StoreError(
-            f"{database.location} was written by an older Lexarium (its schema is {before}): `lexarium migrate` backs"
-            " it up and upgrades it."
+            f"{database.location} was written by an older Lexarium (its schema is {before}). Run `lexarium"
+            " migrate` to back it up and upgrade it."
         )
     if before != SCHEMA_VERSION:
         before = _run_migrations(database, back_up)
@@ -106,8 +106,8 @@ def require_current_schema(database: Database) -> None:
         schema_version = read_schema_version(connection)
     if schema_version != SCHEMA_VERSION:
         raise StoreError(
-            f"The schema of {database.location} is {schema_version or 'not one of ours'}, and should be"
-            f" {SCHEMA_VERSION}. `lexarium migrate` upgrades an older one."
+            f"The schema of {database.location} is {schema_version or 'unknown'}, but must be {SCHEMA_VERSION}."
+            " Upgrade an older one with `lexarium migrate`."
         )
 
 
@@ -117,7 +117,7 @@ def require_catalogue(database: Database) -> None:
         with database.read(from_primary=True) as connection:
             if inspect(connection).get_table_names():
                 return
-    raise NotFound(f"There is no catalogue at {database.location}. `lexarium import` or `lexarium serve` make one.")
+    raise NotFound(f"Catalogue {database.location} not found. Create one with `lexarium import` or `lexarium serve`.")
 
 
 def read_schema_version(connection: Connection) -> str | None:

@@ -55,11 +55,11 @@ def _copy_sqlite(path: Path, file: Path) -> dict[str, int]:
             problems = [row[0] for row in copy.execute("PRAGMA integrity_check") if row[0] != "ok"]
             rows = _count_sqlite_rows(source)
             if problems or _count_sqlite_rows(copy) != rows:
-                reason = problems[0] if problems else "it has another number of rows"
-                raise StoreError(f"The backup {file} is not what {path} is: {reason}. Nothing was changed.")
+                reason = problems[0] if problems else "the number of rows differs"
+                raise StoreError(f"The backup {file} differs from {path}: {reason}. Nothing was changed.")
             return rows
     except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be copied to {file}: {error}. Nothing was changed.") from None
+        raise StoreError(f"Cannot copy {path} to {file}: {error}. Nothing was changed.") from None
 
 
 def _count_sqlite_rows(connection: sqlite3.Connection) -> dict[str, int]:
@@ -108,7 +108,7 @@ def _copy_table(source: Connection, copy: Connection, table: Table, columns: set
     for rows in _iter_rows(copy, table, columns, copied_digest):
         copied_count += len(rows)
     if (count, digest.digest()) != (copied_count, copied_digest.digest()):
-        raise StoreError(f"The backup is not what the database is: {table.name} differs. Nothing was changed.")
+        raise StoreError(f"The backup differs from the database in {table.name}. Nothing was changed.")
     return count
 
 

@@ -17,14 +17,16 @@ def get_languages(request: Request) -> tuple[str, ...]:
         return parse_accept_language(request.headers.get("accept-language"))
     problem = find_tag_problem(lang)
     if problem:
-        raise InvalidInput("The request is not valid.", [FieldProblem("lang", f"is not right: {problem}")])
+        raise InvalidInput("Invalid request.", [FieldProblem("lang", f"is invalid: {problem}")])
     return (format_tag(lang),)
 
 
 def describe_languages(request: Request, records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the headers of serialized records in the languages that a request asks for; none if it asks for none."""
-    if not get_languages(request):
-        return {}
-    tags = dict.fromkeys(filter(None, map(get_shown_language, records)))
-    headers = {"content-language": ", ".join(tags)} if tags else {}
-    return headers if "lang" in request.query_params else {**headers, "vary": "Accept-Language"}
+    """Return the headers of serialized records in the languages that a request asks for, if it asks for any."""
+    tags = dict.fromkeys(filter(None, map(get_shown_language, records))) if get_languages(request) else ()
+    return {**vary_by_language(request), **({"content-language": ", ".join(tags)} if tags else {})}
+
+
+def vary_by_language(request: Request) -> dict[str, str]:
+    """Return the header of a response that depends on the languages of its reader, unless the address names one."""
+    return {} if "lang" in request.query_params else {"vary": "Accept-Language"}

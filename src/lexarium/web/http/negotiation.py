@@ -10,12 +10,12 @@ from lexarium.web.http.problems import HTTPProblem
 _MAX_ACCEPT_CHARS = 4_000
 
 
-def choose_format(request: Request, offered: Mapping[str, str], subject: str, headers: Mapping[str, str]) -> str:
-    """Return the name of the format whose media type the request prefers; raise a 406 where it takes none of them."""
+def choose_format(request: Request, offered: Mapping[str, str], headers: Mapping[str, str]) -> str:
+    """Return the name of the format whose media type the request prefers; raise a 406 if it accepts none of them."""
     names = {media_type: name for name, media_type in offered.items()}
     media_type = choose_media_type(",".join(request.headers.getlist("accept")), list(names))
     if media_type is None:
-        raise HTTPProblem(406, f"{subject} can be had as {list_formats(offered)}.", headers)
+        raise HTTPProblem(406, f"Available formats: {list_formats(offered)}.", headers)
     return names[media_type]
 
 

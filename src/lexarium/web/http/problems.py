@@ -31,12 +31,10 @@ _STATUS_BY_ERROR: dict[type[LexariumError], int] = {
     errors.IndexNotReady: 503,
 }
 DAMAGED_MESSAGE = (
-    "The catalogue's database is damaged. Nothing is read or written until its operator has run `lexarium check` and"
-    " it found nothing wrong, or has restored a backup."
+    "Database is damaged. Reads and writes are refused until an operator restores a backup or `lexarium check`"
+    " finds no problems."
 )
-DISK_FULL_MESSAGE = (
-    "The disk of the catalogue's database is full. Reads are answered; writes are refused until there is room again."
-)
+DISK_FULL_MESSAGE = "Database disk is full. Reads work; writes are refused until there is space again."
 _HEADERS_BY_STATUS = {401: {"WWW-Authenticate": 'Bearer realm="lexarium"'}, 503: {"Retry-After": "1"}}
 
 
@@ -71,13 +69,13 @@ def describe_error(error: Exception) -> ErrorDescription:
     extensions: dict[str, Any] = {}
     if isinstance(error, HTTPException):
         status, own_headers = error.status_code, error.headers or {}
-        detail = "There is nothing at this address." if status == 404 else f"{error.detail}."
+        detail = "Not found." if status == 404 else f"{error.detail}."
     elif isinstance(error, HTTPProblem):
         status, detail, extensions, own_headers = error.status, str(error), error.extensions, error.headers
     elif isinstance(error, LexariumError):
         status, detail, extensions = _describe_domain_error(error)
     else:
-        status, detail = 500, "The server made a mistake. It has been logged."
+        status, detail = 500, "Internal server error. It has been logged."
     return ErrorDescription(status, detail, extensions, {**_HEADERS_BY_STATUS.get(status, {}), **own_headers})
 
 
@@ -105,7 +103,7 @@ def _describe_domain_error(error: LexariumError) -> tuple[int, str, dict[str, An
     elif isinstance(error, StoreError):
         # Clients must not see addresses and driver messages.
         logger.warning("%s", error)
-        unavailable = "The catalogue's database cannot be used at this moment. Try again."
+        unavailable = "Database unavailable; try again in a few seconds."
         detail = DISK_FULL_MESSAGE if isinstance(error, errors.DiskFull) else unavailable
     if isinstance(error, errors.RecordRetired):
         extensions["replaced_by"] = error.replaced_by and get_local_id(error.replaced_by)

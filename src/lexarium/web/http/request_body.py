@@ -26,20 +26,20 @@ async def read_fields(request: Request, limits: Limits) -> tuple[Mapping[str, An
     """Return the fields of a body, and whether they came from a form, where every value is text."""
     media_type = get_media_type(request)
     if media_type not in ("application/json", *_FORM_TYPES):
-        raise HTTPProblem(415, f"The body must be application/json or a form ({' or '.join(_FORM_TYPES)}).")
+        raise HTTPProblem(415, f"Request body must be application/json or a form ({' or '.join(_FORM_TYPES)}).")
     body = await limits.read_body(request)
     if media_type == "application/json":
         return parse_json_object(body), False
     if body.lstrip().startswith(b"{"):
-        raise HTTPProblem(415, "The body looks like JSON: send it with `Content-Type: application/json`.")
+        raise HTTPProblem(415, "Request body looks like JSON; send it with `Content-Type: application/json`.")
     try:
         if media_type == _URLENCODED:
             return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict")), True
         return await _parse_multipart(request, body), True
     except UnicodeDecodeError:
-        raise HTTPProblem(400, "The form is not UTF-8.") from None
+        raise HTTPProblem(400, "Form is not valid UTF-8.") from None
     except (HTTPException, MultiPartException):
-        raise HTTPProblem(400, "The form cannot be read: it is malformed, or holds a file.") from None
+        raise HTTPProblem(400, "Form is malformed or contains a file.") from None
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
@@ -47,9 +47,9 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise HTTPProblem(400, f"The body {format_json_error(body, error)}") from None
+        raise HTTPProblem(400, f"Request body {format_json_error(body, error)}") from None
     if not isinstance(data, dict):
-        raise HTTPProblem(400, "The body must be a JSON object.")
+        raise HTTPProblem(400, "Request body must be a JSON object.")
     return data
 
 

@@ -3,12 +3,15 @@
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
+
+T = TypeVar("T")
 
 _MAX_SECONDS = 15 * 60
 
@@ -24,7 +27,7 @@ class EventStreams:
     def require_capacity(self) -> None:
         """Raise a 503 where the limit is reached."""
         if self.count >= self._limit:
-            raise HTTPProblem(503, "There are too many live streams here. Try again, or ask without a stream.")
+            raise HTTPProblem(503, "Too many live streams; try again later, or poll.")
 
     @contextmanager
     def open_stream(self) -> Iterator[Callable[[], bool]]:
@@ -50,6 +53,16 @@ async def stream_chunks(
     """Return a response of chunks, once the first of them is made."""
     first_chunk = await read_first_chunk(chunks, limits)
     return StreamingResponse(iter_chunks(first_chunk, chunks, limits), headers=headers, media_type=media_type)
+
+
+async def run_steps(steps: Iterator[T | None], limits: Limits) -> T:
+    """Return the result that comes after steps, each of which yields None. Other heavy work runs between them."""
+    async with limits.heavy_work.acquire_slot():
+        result = await run_in_threadpool(next, steps)
+    while result is None:
+        async with limits.heavy_work.wait_for_slot():
+            result = await run_in_threadpool(next, steps)
+    return result
 
 
 async def read_first_chunk(chunks: Iterator[bytes], limits: Limits) -> bytes | None:

@@ -30,13 +30,13 @@ class UploadedForm:
 async def read_upload(request: Request, limits: Limits) -> AsyncIterator[UploadedForm]:
     """Read a form, whose files are open until the block ends."""
     if get_media_type(request) != _MULTIPART:
-        raise HTTPProblem(415, f"Files are sent as a form of the kind {_MULTIPART}.")
+        raise HTTPProblem(415, f"Send files as a form of type {_MULTIPART}.")
     chunks = limits.iter_body(request, limits.upload_bytes, max_in_memory=_MAX_FILES * MultiPartParser.spool_max_size)
     parser = MultiPartParser(request.headers, chunks, max_files=_MAX_FILES, max_fields=_MAX_FIELDS)
     try:
         form = await parser.parse()
     except MultiPartException:
-        raise HTTPProblem(400, f"The form cannot be read: it is malformed, or has over {_MAX_FILES} files.") from None
+        raise HTTPProblem(400, f"Form is malformed or has more than {_MAX_FILES} files.") from None
     try:
         values = list(form.multi_items())
         # A browser sends a file without a name where the user chose none.

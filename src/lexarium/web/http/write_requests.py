@@ -29,7 +29,7 @@ async def authenticate_header(authorization: str | None, authenticator: Authenti
 def build_idempotency_request(request: Request, key: str | None, *body: bytes) -> IdempotencyRequest:
     """Return what an `Idempotency-Key` is bound to; raise a 400 where the key is invalid."""
     if key is not None and not 0 < len(key) <= _MAX_KEY_CHARS:
-        raise HTTPProblem(400, f"An Idempotency-Key must have from 1 to {_MAX_KEY_CHARS} characters.")
+        raise HTTPProblem(400, f"Idempotency-Key must have 1 to {_MAX_KEY_CHARS} characters.")
     url = request.scope["raw_path"] + b"?" + request.scope["query_string"]
     return IdempotencyRequest.from_parts(key, f"{request.method} ".encode(), url, b"\n", *body)
 

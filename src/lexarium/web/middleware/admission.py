@@ -1,39 +1,52 @@
 """Admission control: limit concurrent requests, refuse the rest with 503; start one write per event-loop iteration."""
 
 import asyncio
+import re
 from collections import deque
+from collections.abc import Mapping
 from time import monotonic
+from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lexarium.web.http.limits import BodyMemory
+from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem, problem_response
 from lexarium.web.http.raw_response import RawResponse
 
 # Always accepted: monitoring must not mistake a busy server for a dead one.
 EXEMPT_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 # Requests that keep a thread busy for long have limits of their own, so that they lock no reader out.
-HEAVY_REQUESTS = frozenset(
+_HEAVY_REQUESTS = frozenset(
     {
         ("POST", "/annotate"),
         ("POST", "/api/v1/annotate"),
         ("GET", "/api/v1/export"),
-        *((method, path) for method in ("GET", "POST") for path in ("/reconcile", "/reconcile/")),
     }
 )
+# Reconciliation with all vocabularies, or with one.
+_RECONCILE_REQUEST = re.compile(r"(?:GET|POST) (?:/vocabularies/[^/]+)?/reconcile/?")
+# Part of the paths of files of releases, which may have to be rendered.
+_HEAVY_PATH = "/files/"
 # After a refusal the limit is divided by this,
 _OVERLOAD_DIVISOR = 8
 # for as long as the refused clients have to wait.
 _OVERLOAD_SECONDS = 1.0
 
 
+def is_heavy_request(scope: Mapping[str, Any]) -> bool:
+    """Return whether a request keeps a thread busy for long."""
+    method, path = scope["method"], scope["path"]
+    is_listed = (method, path) in _HEAVY_REQUESTS or _HEAVY_PATH in path
+    return is_listed or _RECONCILE_REQUEST.fullmatch(f"{method} {path}") is not None
+
+
 def _build_overload_response(detail: str) -> RawResponse:
     return RawResponse.from_response(problem_response(HTTPProblem(503, detail), {"access-control-allow-origin": "*"}))
 
 
-OVERLOAD_RESPONSE = _build_overload_response("The server has more to do than it can. Try again in a moment.")
+OVERLOAD_RESPONSE = _build_overload_response("Server is overloaded; try again in a few seconds.")
 _HEAVY_OVERLOAD_RESPONSE = _build_overload_response(
-    "There are too many requests to annotate, export or reconcile. Try again in a moment."
+    "Too many annotate, export and reconcile requests; try again in a few seconds."
 )
 
 
@@ -74,19 +87,19 @@ class AdmissionMiddleware:
     """
 
     def __init__(
-        self, app: ASGIApp, request_limit: ConcurrencyLimit, heavy_limit: ConcurrencyLimit, body_memory: BodyMemory
+        self, app: ASGIApp, request_limit: ConcurrencyLimit, heavy_limit: ConcurrencyLimit, limits: Limits
     ) -> None:
         self._app = app
         self._request_limit = request_limit
         self._heavy_limit = heavy_limit
-        self._body_memory = body_memory
+        self._limits = limits
         self._scheduler = FairScheduler()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in EXEMPT_PATHS:
             await self._app(scope, receive, send)
             return
-        is_heavy = (scope["method"], scope["path"]) in HEAVY_REQUESTS
+        is_heavy = is_heavy_request(scope)
         limit = self._heavy_limit if is_heavy else self._request_limit
         if limit.should_reject():
             await (_HEAVY_OVERLOAD_RESPONSE if is_heavy else OVERLOAD_RESPONSE)(scope, receive, send)
@@ -121,7 +134,7 @@ class AdmissionMiddleware:
             await self._app(scope, receive_counted, send_counted)
         finally:
             set_counted(now=False)
-            self._body_memory.release(scope.get("state", {}))
+            self._limits.release(scope.get("state", {}))
 
 
 class FairScheduler:

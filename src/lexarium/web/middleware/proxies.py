@@ -1,8 +1,9 @@
 """Take the address and scheme of the client from the headers of trusted proxies."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -21,10 +22,15 @@ class ProxyHeadersMiddleware:
             client = self._find_client(_list_header(scope, b"x-forwarded-for"))
             if client is not None:
                 scope = {**scope, "client": (client, 0)}
-            scheme = _list_header(scope, b"x-forwarded-proto")[-1:]
-            if scheme in (["http"], ["https"]):
-                scope = {**scope, "scheme": scheme[0]}
+            scope = {**scope, "scheme": self.find_scheme(scope)}
         await self._app(scope, receive, send)
+
+    def find_scheme(self, scope: Mapping[str, Any]) -> str:
+        """Return the scheme that the client used, which a trusted proxy forwards."""
+        forwarded = _list_header(scope, b"x-forwarded-proto")[-1:]
+        if forwarded in (["http"], ["https"]) and self._is_trusted(scope["client"][0] if scope["client"] else None):
+            return forwarded[0]
+        return str(scope["scheme"])
 
     def _is_trusted(self, host: str | None) -> bool:
         if host is None:
@@ -45,7 +51,7 @@ class ProxyHeadersMiddleware:
         return client
 
 
-def _list_header(scope: Scope, header_name: bytes) -> list[str]:
+def _list_header(scope: Mapping[str, Any], header_name: bytes) -> list[str]:
     lines = [value.decode("latin-1") for name, value in scope["headers"] if name == header_name]
     return [entry.strip() for line in lines for entry in line.split(",")]
 

@@ -53,9 +53,12 @@ class RequestStats:
             return client_request_id
         return b"%b-%x" % (self._worker_id, next(self._numbers))
 
-    def record_cached(self, scope: Mapping[str, Any], status: int, request_id: bytes | None) -> None:
-        """Count a request answered from the response cache, by its path. This is the hottest path: do little."""
-        self.cached_counts[scope["method"], scope["path"], status] += 1
+    def record_cached(self, scope: Mapping[str, Any], route: str | None, status: int, request_id: bytes | None) -> None:
+        """Count a request answered from the response cache, by its route, which is its path where there is none.
+
+        This is the hottest path: do little.
+        """
+        self.cached_counts[scope["method"], route or scope["path"], status] += 1
         if self._log_all:
             self._log_request(scope["method"], scope["path"], status, 0.0, request_id)
 

@@ -59,6 +59,11 @@ class FastPathProtocol(HttpToolsProtocol):
     # All is answered; what still arrives is discarded until the client closes the connection.
     _is_lingering = False
     _is_shutting_down = False
+    # Whether the next request may have arrived after this round of the event loop began, since it is not the first that
+    # was read from the connection.
+    _may_be_later = False
+    # Whether this round has read so much that it may read once more.
+    _has_read_much = False
     _header_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
 
@@ -66,7 +71,7 @@ class FastPathProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._reservation: dict[str, Any] = {}
         if len(self.connections) > self.app_state.get("connections", math.inf):
-            self._send_problem(HTTPProblem(503, "The server has too many open connections. Try again in a moment."))
+            self._send_problem(HTTPProblem(503, "Too many open connections; try again in a few seconds."))
             self.transport.close()
         else:
             self._start_header_timer()
@@ -81,22 +86,32 @@ class FastPathProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        # A line break before a request may have arrived long before it.
+        self._may_be_later = self._has_read_much or data[0] in b"\r\n"
+        if len(data) <= FREE_BODY_BYTES:
+            self._receive(data)
+            return
+        if not self._has_read_much:
+            self._has_read_much = self._may_be_later = True
+            self.loop.call_soon(self._end_round)
+        for start in range(0, len(data), FREE_BODY_BYTES):
+            self._receive(data[start : start + FREE_BODY_BYTES])
+            if self.transport.is_closing():
+                break
+
+    def _end_round(self) -> None:
+        self._has_read_much = False
+
+    def _receive(self, data: bytes) -> None:
         if self._is_lingering:
             self._discard(len(data))
             return
-        if len(data) <= FREE_BODY_BYTES:
-            self._received_header_bytes += len(data)
-            super().data_received(data)
-            if self._received_header_bytes:
-                self._check_partial_headers()
-            if len(self.pipeline) > _MAX_PIPELINED:
-                self.transport.close()
-        else:
-            for start in range(0, len(data), FREE_BODY_BYTES):
-                self.data_received(data[start : start + FREE_BODY_BYTES])
-                if self.transport.is_closing():
-                    break
-            return
+        self._received_header_bytes += len(data)
+        super().data_received(data)
+        if self._received_header_bytes:
+            self._check_partial_headers()
+        if len(self.pipeline) > _MAX_PIPELINED:
+            self.transport.close()
         if self._header_timer is None and (
             # Otherwise a client could stay forever by sending line breaks, or the rest of a body already answered.
             self._is_reading_headers or (self.timeout_keep_alive_task is None and self._is_idle())
@@ -132,7 +147,7 @@ class FastPathProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > _MAX_URL_BYTES:
-            self._abort_parsing(HTTPProblem(414, f"The address must have at most {_MAX_URL_BYTES} bytes."))
+            self._abort_parsing(HTTPProblem(414, f"URL exceeds {_MAX_URL_BYTES} bytes."))
 
     def on_headers_complete(self) -> None:
         if self._received_header_bytes or len(self.headers) > _MAX_HEADERS:
@@ -154,6 +169,7 @@ class FastPathProtocol(HttpToolsProtocol):
         if self._received_header_bytes or len(self.headers) > _MAX_HEADERS:
             self._check_header_size()
         self._is_reading_body = False
+        self._may_be_later = True
         if self._discarded_bytes:
             self._discarded_bytes = 0
             self._cancel_header_timer()
@@ -178,7 +194,9 @@ class FastPathProtocol(HttpToolsProtocol):
             app = cast("ASGI3Application", problem_response(HTTPProblem(400, detail), {"connection": "close"}))
         # A slow reader or pipelined requests need the flow control of a task.
         if isinstance(app, FastPath) and cycle.keep_alive and not self.flow.write_paused and not self.pipeline:
-            response = app.find_response(cycle.scope)
+            # To end a round costs more than to look for changes, so there must be others to share that with.
+            in_round = len(self.connections) > 1 and not self._may_be_later
+            response = app.find_response(cycle.scope, in_round=in_round)
             if response is not None:
                 self.transport.write(
                     STATUS_LINE[response.status] + _join_headers(tuple(cycle.default_headers)) + response.header_bytes
@@ -210,7 +228,7 @@ class FastPathProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that could not be parsed."""
-        self._reject(self._problem or HTTPProblem(400, "The request is not valid HTTP/1.1."))
+        self._reject(self._problem or HTTPProblem(400, "Malformed HTTP/1.1 request."))
 
     def close(self) -> None:
         """Close the connection after the client had the chance to read the response."""
@@ -262,7 +280,7 @@ class FastPathProtocol(HttpToolsProtocol):
             self._start_header_timer()  # A pipelined request has to wait.
         else:
             if self._is_reading_headers:
-                self._send_problem(HTTPProblem(408, "The headers took too long."))
+                self._send_problem(HTTPProblem(408, "Request headers timed out."))
             self.transport.close()
 
     def _start_read_timer(self) -> None:
@@ -327,4 +345,4 @@ def _join_headers(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
 
 def _build_header_limit_problem() -> HTTPProblem:
     limit = f"{_MAX_HEADERS} headers with {_MAX_HEADER_BYTES} bytes"
-    return HTTPProblem(431, f"The request must have at most {limit}, trailers included.")
+    return HTTPProblem(431, f"Request exceeds {limit}, including trailers.")

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from lexarium.domain.change import Action
 from lexarium.domain.identifiers import MAIN_VOCABULARY, split_id
 from lexarium.domain.record import Record
+from lexarium.domain.release import Release
 from lexarium.domain.schema.collections import get_collection
 from lexarium.domain.text.timestamps import format_timestamp, parse_timestamp
 from lexarium.domain.vocabulary import VOCABULARIES, find_valpha_vocabulary, get_default_vocabulary
@@ -15,11 +16,11 @@ _ACTION_LABELS = {
     Action.UPDATE: "changed",
     Action.RETIRE: "retired",
     Action.MERGE: "merged",
-    Action.REVERT: "set back",
+    Action.REVERT: "reverted",
 }
 # Labels of what forms and histories show besides the fields of a collection.
 _OTHER_LABELS = {
-    "replaced_by": "to be used instead",
+    "replaced_by": "replaced by",
     "names": "names in other languages",
     "definitions": "definitions in other languages",
 }
@@ -31,6 +32,7 @@ _RECORD_PAGES = {
     "retire": "/retire/{id}",
     "revert": "/revert/{id}",
     "history": "/id/{id}/history",
+    "comments": "/id/{id}/comments",
 }
 
 
@@ -115,6 +117,11 @@ def record_page(record_id: str, name: str) -> str:
     if "/" in local_id or local_id in (".", ".."):
         return add_query(f"/{name}", id=local_id, vocabulary=vocabulary)
     return add_query(_RECORD_PAGES[name].format(id=quote(local_id, safe="")), vocabulary=vocabulary)
+
+
+def release_path(release: Release) -> str:
+    """Return the path of a release's page."""
+    return f"/vocabularies/{release.vocabulary}/releases/{quote(release.local_name, safe='')}"
 
 
 def list_record_routes(name: str) -> tuple[str, str]:

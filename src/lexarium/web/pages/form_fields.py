@@ -8,6 +8,7 @@ from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, Lexariu
 from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.web.http.problems import HTTPProblem
+from lexarium.web.request_models import EditSummary, parse_model
 
 ROLE_CHOICES = [(role.value, role.value) for role in Role]
 
@@ -44,8 +45,13 @@ def get_required_version(fields: FormValues, name: str = "version") -> int:
     """Return the record version that a form was opened at; raise a 400 if the form has none."""
     version = get_int(fields, name)
     if not version:
-        raise HTTPProblem(400, f"The form does not say which version it changes ({name}). Open the page again.")
+        raise HTTPProblem(400, f"The form has no version ({name}). Reload the page.")
     return version
+
+
+def get_summary(fields: FormValues) -> str:
+    """Return the summary of an edit; raise InvalidInput."""
+    return parse_model(EditSummary, {"summary": get_text(fields, "summary").strip()}, "Invalid summary.").summary
 
 
 def parse_page_key(value: str) -> tuple[int, str] | None:

@@ -60,7 +60,7 @@ class Page:
         """The id in the path, or else in the query; raise NotFound."""
         given = self.request.path_params.get("id") or self.query.get("id") or self.query.get("iri")
         if not given:
-            raise NotFound("The address does not name a record.")
+            raise NotFound("Invalid record URL.")
         return str(given)
 
     @cached_property
@@ -68,10 +68,19 @@ class Page:
         """The vocabularies that the page is about; raise NotFound. This reads the database: use it in a thread."""
         with self.read() as snapshot:
             self.site.database.follow_vocabularies(snapshot)
+        return self.choose_scope()
+
+    def choose_scope(self) -> ReadScope:
+        """Return the same among the vocabularies that are registered now; raise NotFound."""
         chosen = [slug for slug in self.query.getlist("vocabulary") if slug]
         return get_read_scope(self.site.get_caller(self.request), chosen)
 
     @property
+    def scope_is_chosen(self) -> bool:
+        """Return whether the request names vocabularies."""
+        return any(self.query.getlist("vocabulary"))
+
+    @cached_property
     def languages(self) -> tuple[str, ...]:
         """The languages that the visitor wants, best first: that of `lang`, then those of the browser."""
         chosen = [format_tag(tag) for tag in (self.query.get("lang"),) if tag and find_tag_problem(tag) is None]
@@ -84,13 +93,13 @@ class Page:
         try:
             return find_collection(self.scope, name)
         except InvalidInput as error:
-            known = " ".join(problem.detail.replace("should be one of", "There are") for problem in error.problems)
+            known = " ".join(problem.detail.replace("must be one of", "Available:") for problem in error.problems)
             raise NotFound(f"{error} {known}") from None
 
     def find_record(self, snapshot: Snapshot) -> str:
         """Return the record that the id in the path or in the query means; raise NotFound or AmbiguousId.
 
-        Paths that name no vocabulary are those of the main one, if several have the id.
+        Paths of forms and histories that name no vocabulary are those of the main one, if several have the id.
         """
         try:
             return find_record_id(snapshot, self.id, self.scope)
@@ -117,7 +126,7 @@ class Page:
         """The signed-in caller; raise Unauthenticated. This reads the database: use it in a thread."""
         caller = self.site.get_caller(self.request)
         if caller is None:
-            raise Unauthenticated("This needs someone who is signed in.")
+            raise Unauthenticated("Sign in first.")
         return caller
 
     def read(self) -> AbstractContextManager[Snapshot]:
@@ -143,7 +152,10 @@ class Page:
     ) -> Response:
         """Render the page, with `error_status` if it shows errors."""
         page_context = {"form_values": self.fields, "errors": self.errors, "query": self.query, **context}
-        return self.site.render(self.request, template, page_context, error_status if self.errors else status, headers)
+        # If a page used the languages of the request, it depends on them.
+        vary = {"vary": "Accept-Language, Accept-Encoding"} if "languages" in vars(self) else {}
+        shown_status = error_status if self.errors else status
+        return self.site.render(self.request, template, page_context, shown_status, {**vary, **(headers or {})})
 
 
 PageHandler = Callable[[Page], Response]
@@ -151,22 +163,33 @@ PageHandler = Callable[[Page], Response]
 
 @dataclass(frozen=True)
 class PageRoute:
-    """A page and the permission to see it. A visitor without a session is sent to sign in."""
+    """A page and the permission to see it. A visitor without a session is sent to sign in.
+
+    The handler runs in a thread, unless it is a coroutine function.
+    """
 
     path: str
-    handler: PageHandler
+    handler: Callable[[Page], Response | Awaitable[Response]]
     permission: Permission | None = None
+    # Whether programs may send a token instead of the cookie of a session.
+    accepts_token: bool = False
 
     def to_route(self, site: Site) -> Route:
         """Build the Starlette route."""
 
-        def endpoint(request: Request) -> Response:
+        def start(request: Request) -> Response | Awaitable[Response]:
+            if self.accepts_token and "authorization" in request.headers:
+                request.state.caller = site.authenticator.authenticate(request.headers["authorization"])
             if self.permission is not None:
                 caller = site.get_caller(request)
                 if caller is None:
                     return redirect_to_sign_in(request)
                 _require_permission(caller, self.permission)
             return self.handler(Page(site, request))
+
+        async def endpoint(request: Request) -> Response:
+            response = await run_in_threadpool(start, request)
+            return response if isinstance(response, Response) else await response
 
         return Route(self.path, endpoint)
 
@@ -270,7 +293,7 @@ def _render_sign_in(page: Page) -> Response:
         context = {"next": get_path_and_query(page.request), "saved_form": orjson.dumps(dict(page.fields)).decode()}
     else:
         context = {"next": page.request.url.path.rpartition("/")[0]}
-    error = Unauthenticated("You are not signed in any more.")
+    error = Unauthenticated("Your session has expired.")
     return page.site.error_page(page.request, error, "sign_in.html", context, NO_STORE)
 
 
@@ -287,8 +310,8 @@ def _require_permission(caller: Caller, permission: Permission, vocabulary: str 
         is_allowed = caller.has_permission_anywhere(permission)
     if not is_allowed:
         role = caller.role if vocabulary is None else caller.get_role(vocabulary)
-        reason = f"This is for people with the role {REQUIRED_ROLE[permission]}, and you have the role {role}."
-        raise HTTPProblem(403, f"{reason} Whoever keeps this catalogue can give you another.")
+        reason = f"This page requires the role {REQUIRED_ROLE[permission]}; your role is {role}."
+        raise HTTPProblem(403, f"{reason} Ask an administrator.")
 
 
 def require_same_origin(request: Request) -> None:
@@ -296,4 +319,4 @@ def require_same_origin(request: Request) -> None:
     origin = request.headers.get("origin")
     is_same_site = request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
     if not is_same_site or (origin is not None and origin.partition("://")[2] != request.headers.get("host")):
-        raise HTTPProblem(403, "This form was sent from a page of another site. Open it here, and send it again.")
+        raise HTTPProblem(403, "Cross-site form rejected. Open the form on this site and submit it again.")

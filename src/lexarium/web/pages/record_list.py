@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lexarium.domain.change import Change
 from lexarium.domain.record import Record
-from lexarium.domain.translations import LanguageText, choose_text
+from lexarium.domain.record_texts import RecordText, choose_text
 from lexarium.services.records.class_colors import ColoredClass, find_class
 from lexarium.services.records.lookup import find_names
 from lexarium.store.position import Snapshot
@@ -19,7 +19,7 @@ class RecordListItem:
 
     record: Record
     # In the language that suits the visitor best.
-    name: LanguageText
+    name: RecordText
     definition_lang: str
     class_: ColoredClass | None
     excerpt: str

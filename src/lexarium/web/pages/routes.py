@@ -9,17 +9,40 @@ from lexarium.web.pages.catalogue import (
     annotate,
     browse,
     conformance,
+    discovery,
     home,
     recent_changes,
     record,
+    releases,
     search_results,
     statistics,
 )
-from lexarium.web.pages.curation import edit_relations, import_files, merge, record_form, retire, revert, review
+from lexarium.web.pages.curation import (
+    comments,
+    edit_relations,
+    import_files,
+    merge,
+    notifications,
+    record_form,
+    retire,
+    revert,
+    review,
+)
 from lexarium.web.pages.site import Site
 
-_CATALOGUE = (home, search_results, record, browse, annotate, statistics, recent_changes, conformance)
-_CURATION = (sign_in, record_form, edit_relations, retire, merge, revert, review, import_files)
+_CATALOGUE = (
+    home,
+    releases,
+    search_results,
+    record,
+    browse,
+    annotate,
+    statistics,
+    recent_changes,
+    conformance,
+    discovery,
+)
+_CURATION = (sign_in, record_form, edit_relations, retire, merge, revert, review, import_files, comments, notifications)
 _ADMINISTRATION = (overview, vocabularies, accounts, tokens, webhooks)
 PAGE_ROUTES = [route for module in (*_CATALOGUE, *_CURATION, *_ADMINISTRATION) for route in module.ROUTES]
 

@@ -12,14 +12,17 @@ from starlette.responses import Response
 from lexarium import __version__
 from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
-from lexarium.domain.identifiers import get_local_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.text.markup import decode_entities, split_emphasis
 from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.numbers import format_count
-from lexarium.domain.vocabulary import Vocabulary, get_default_vocabulary
+from lexarium.domain.text.placeholders import is_placeholder
+from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES, Vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
+from lexarium.services.curation.notifications import count_unread
 from lexarium.services.curation.proposals import count_open
 from lexarium.services.records.class_colors import ClassCache, ColoredClass
 from lexarium.services.records.statement_view import find_link
@@ -36,19 +39,20 @@ from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import describe_error, problem_response
 from lexarium.web.http.response_cache import ResponseCache
-from lexarium.web.http.static_files import WEB_FOLDER, static_url
+from lexarium.web.http.static_files import PRELOADED_FONTS, WEB_FOLDER, static_url
 from lexarium.web.pages import filters, session
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "referrer-policy": "same-origin",
 }
 NO_STORE = {"cache-control": "no-store"}
 # Below this path every error is JSON, whatever a client accepts.
 _API_PREFIX = "/api"
-# Open proposals are counted on every page, so only up to this number.
+# Open proposals and notifications are counted on every page, so only up to these numbers.
 _MAX_PENDING_COUNT = 1_000
+_MAX_UNREAD_COUNT = 100
 SIGN_IN_PATH = "/sign-in"
 
 
@@ -79,14 +83,24 @@ def get_templates() -> Environment:
         filters.quote_path,
         filters.record_page,
         filters.record_path,
+        filters.release_path,
     )
     names = (filters.get_record_slug, filters.get_slug, filters.local_name, get_local_id)
-    others = (filters.format_number, filters.split_paragraphs, add_article, find_link)
+    others = (
+        filters.format_number,
+        filters.split_paragraphs,
+        add_article,
+        find_link,
+        decode_entities,
+        split_emphasis,
+        is_placeholder,
+    )
     environment.filters |= {function.__name__: function for function in (*dates, *labels, *paths, *names, *others)}
     environment.globals |= {
         "action_choices": [(action.value, filters.action_label(action)) for action in Action],
         "add_query": filters.add_query,
         "collections": COLLECTIONS,
+        "fonts": PRELOADED_FONTS,
         "format_count": format_count,
         "min_password_length": MIN_LENGTH,
         "quality_issues": QUALITY_ISSUES,
@@ -107,9 +121,14 @@ class SignedInUser:
     # In any vocabulary.
     can_review: bool
     # In all of them.
-    can_import: bool
     can_administer: bool
     pending_count: int = 0
+    unread_count: int = 0
+
+    @property
+    def unread_badge(self) -> str:
+        """The number of unread notifications, or "99+"."""
+        return str(self.unread_count) if self.unread_count < _MAX_UNREAD_COUNT else f"{_MAX_UNREAD_COUNT - 1}+"
 
     @property
     def pending_badge(self) -> str:
@@ -132,19 +151,19 @@ class Site:
     uploads: UploadManager
     settings: Settings
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The vocabulary that pages show first."""
-        return get_default_vocabulary()
+    def get_base(self, request: Request) -> str:
+        """Return where the IRIs begin of records whose vocabulary has no base: that of the main one, or the address."""
+        base = VOCABULARIES[MAIN_VOCABULARY].base
+        return f"{get_base_url(request)}/" if base == DEFAULT_BASE else base
 
     def get_caller(self, request: Request) -> Caller | None:
         """Return the signed-in caller, or None. This reads the database: call it in a thread."""
         authorization = session.get_authorization(request)
-        if authorization is None:
-            return None
         if hasattr(request.state, "caller_error"):
             raise request.state.caller_error
         if not hasattr(request.state, "caller"):
+            if authorization is None:
+                return None
             try:
                 request.state.caller = self.authenticator.authenticate(authorization)
             except Unauthenticated:
@@ -208,13 +227,14 @@ class Site:
                 if slug is None
                 else caller.has_permission(propose, slug),
                 can_review=can_review,
-                can_import=caller.has_permission(publish),
                 can_administer=caller.has_permission(Permission.ADMINISTER),
             )
-            if not can_review:
-                return user
             with self.database.read() as snapshot:
-                return replace(user, pending_count=count_open(snapshot, _MAX_PENDING_COUNT, caller))
+                return replace(
+                    user,
+                    pending_count=count_open(snapshot, _MAX_PENDING_COUNT, caller) if can_review else 0,
+                    unread_count=count_unread(snapshot, caller, _MAX_UNREAD_COUNT),
+                )
         except StoreError:  # The page itself may not need the database.
             return None
 
@@ -229,7 +249,7 @@ class Site:
     def render_body(self, template: str, context: Mapping[str, Any], current_path: str, base_url: str) -> bytes:
         """Render a template; `base_url` is the site's address as the client knows it."""
         defaults = {
-            "vocabulary": self.vocabulary,
+            "vocabulary": Vocabulary(),
             "current_path": current_path,
             "base_url": base_url,
             "q": "",
@@ -239,6 +259,7 @@ class Site:
             "has_several": False,
             "chosen_vocabulary": None,
             "collection_choices": (),
+            "discovery": None,
         }
         return get_templates().get_template(template).render({**defaults, **context}).encode(errors="replace")
 

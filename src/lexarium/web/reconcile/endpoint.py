@@ -14,7 +14,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from lexarium.domain.errors import LexariumError, NotFound, RecordMerged, Unauthenticated
-from lexarium.domain.vocabulary import VOCABULARIES, get_default_vocabulary
+from lexarium.domain.identifiers import MAIN_VOCABULARY
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.search.reconciliation import Reconciler, format_description
 from lexarium.services.vocabularies.access import get_read_scope
@@ -30,8 +31,8 @@ _PAGE_SIZE = 10
 _CORS_HEADERS = {"access-control-allow-origin": "*", "cache-control": "no-cache"}
 # Parameters of older versions, which would otherwise be ignored.
 _UNSUPPORTED_PARAMETERS = {
-    "callback": "JSONP is not spoken here: leave `callback` out, pages of any origin may read the answer.",
-    "query": "A single `query` was version 0.1: send `queries`, a JSON object of queries by key.",
+    "callback": "JSONP is not supported; omit `callback`. Pages of any origin may read the response (CORS).",
+    "query": "`query` is not supported (version 0.1); send `queries`, a JSON object of queries by key.",
 }
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -75,7 +76,7 @@ class CorsEndpoint:
         try:
             method = self._methods.get(request.method)
             if method is None:
-                detail = f"{request.method} is not allowed here; {self._allow} are."
+                detail = f"{request.method} is not allowed; allowed: {self._allow}."
                 raise HTTPProblem(405, detail, {"allow": self._allow})
             for name, message in _UNSUPPORTED_PARAMETERS.items():
                 if name in request.query_params:
@@ -117,7 +118,9 @@ class ReconcileHandlers:
         self._reconciler.get_position()  # which makes vocabularies known
         slug = request.path_params.get("vocabulary")
         if slug is None:
-            return ReconcileService(RECONCILE_PATH, get_read_scope(None), get_default_vocabulary())
+            main = VOCABULARIES[MAIN_VOCABULARY]
+            about = Vocabulary(base=main.base) if main.is_private else main
+            return ReconcileService(RECONCILE_PATH, get_read_scope(None), about)
         caller = None
         if "authorization" in request.headers:
             with suppress(Unauthenticated):
@@ -138,7 +141,7 @@ class ReconcileHandlers:
         if not is_form or not ("queries" in fields or "extend" in fields):
             raise HTTPProblem(
                 415 if not is_form else 400,
-                "Send a form (application/x-www-form-urlencoded) with a field `queries` or `extend`, which holds JSON.",
+                "Send a form (application/x-www-form-urlencoded) with a field `queries` or `extend` with JSON.",
             )
         return await self._run_query_limited(service, fields)
 
@@ -226,7 +229,7 @@ async def _suggest_items(noun: str, request: Request, service: ReconcileService)
 async def _get_item_flyout(noun: str, request: Request, service: ReconcileService) -> Response:
     identifier, items = _parse_id(request, service), _list_items(noun, service)
     if identifier not in items:
-        raise NotFound(f"There is no {noun} with the id {identifier!r}.")
+        raise NotFound(f"{noun.capitalize()} {identifier!r} not found.")
     return _flyout_response(request, items[identifier]["name"], items[identifier]["description"])
 
 

@@ -29,11 +29,11 @@ class _Problems(list[FieldProblem]):
 
 
 def _describe_types(service: ReconcileService) -> str:
-    return f"should be among the types {', '.join(map(service.get_type_id, service.collections))}."
+    return f"must be one of the types {', '.join(map(service.get_type_id, service.collections))}."
 
 
 def _describe_properties(service: ReconcileService) -> str:
-    return f"should be among the properties {', '.join(service.properties)}."
+    return f"must be one of the properties {', '.join(service.properties)}."
 
 
 def parse_queries(service: ReconcileService, text: str) -> dict[str, ReconcileQuery]:
@@ -41,10 +41,10 @@ def parse_queries(service: ReconcileService, text: str) -> dict[str, ReconcileQu
     data = _parse_object("queries", text)
     limit = reconciliation.MAX_BATCH_QUERIES
     if len(data) > limit:
-        raise HTTPProblem(413, f"A batch has at most {limit} queries, not {len(data)}: send several batches.")
+        raise HTTPProblem(413, f"A batch must have at most {limit} queries, not {len(data)}; send several batches.")
     problems = _Problems()
     queries = {key: _parse_query(service, key, value, problems) for key, value in data.items()}
-    problems.raise_if_any("These queries cannot be answered.")
+    problems.raise_if_any("Invalid queries.")
     return queries
 
 
@@ -54,13 +54,13 @@ def parse_extension(service: ReconcileService, text: str) -> tuple[list[str], li
     problems = _Problems()
     ids, items = data.get("ids"), data.get("properties")
     if not isinstance(ids, list) or not all(isinstance(item, str) for item in ids):
-        problems.add("ids", "should be an array of identifiers.")
+        problems.add("ids", "must be an array of IDs.")
         ids = []
     elif len(ids) > MAX_EXTENDED_RECORDS:
-        detail = f"At most {MAX_EXTENDED_RECORDS:,} records are extended at once, not {len(ids)}"
-        raise HTTPProblem(413, f"{detail}: send several requests.")
+        detail = f"`ids` must have at most {MAX_EXTENDED_RECORDS:,} records, not {len(ids)}"
+        raise HTTPProblem(413, f"{detail}; send several requests.")
     if not isinstance(items, list):
-        problems.add("properties", "should be an array of objects, each with an `id`.")
+        problems.add("properties", "must be an array of objects, each with an `id`.")
         items = []
     properties: dict[str, Property] = {}
     for index, item in enumerate(items):
@@ -69,7 +69,7 @@ def parse_extension(service: ReconcileService, text: str) -> tuple[list[str], li
             properties[property_id] = service.properties[property_id]
         else:
             problems.add(f"properties/{index}/id", _describe_properties(service))
-    problems.raise_if_any("This cannot be extended.")
+    problems.raise_if_any("Invalid extend request.")
     return ids, list(properties.values())
 
 
@@ -100,46 +100,46 @@ class ReconcileParameters:
         text = self._values.get(name, "") or str(default)
         if text.isascii() and text.isdecimal() and len(text) < 10 and minimum <= int(text) <= maximum:
             return int(text)
-        self._problems.add(name, f"should be a whole number from {minimum} to {maximum:,}.")
+        self._problems.add(name, f"must be a whole number from {minimum} to {maximum:,}.")
         return default
 
     def raise_problems(self) -> None:
         """Raise `InvalidInput` where a parameter was wrong."""
-        self._problems.raise_if_any("This cannot be answered.")
+        self._problems.raise_if_any("Invalid request.")
 
 
 def _parse_object(name: str, text: str) -> dict[str, Any]:
     try:
         data = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise HTTPProblem(400, f"`{name}` is not JSON: {error}.") from None
+        raise HTTPProblem(400, f"`{name}` is not valid JSON: {error}.") from None
     if not isinstance(data, dict):
-        raise HTTPProblem(400, f"`{name}` should be a JSON object.")
+        raise HTTPProblem(400, f"`{name}` must be a JSON object.")
     return data
 
 
 def _parse_query(service: ReconcileService, key: str, data: Any, problems: _Problems) -> ReconcileQuery:
     if not isinstance(data, dict):
-        problems.add(key, "should be an object.")
+        problems.add(key, "must be an object.")
         return ReconcileQuery()
     count_before = len(problems)
     for name in data:
         if name not in _QUERY_FIELDS:
-            problems.add(f"{key}/{name}", f"is no field of a query; there are {', '.join(_QUERY_FIELDS)}.")
+            problems.add(f"{key}/{name}", f"is not a query field; valid: {', '.join(_QUERY_FIELDS)}.")
     text, items = data.get("query", ""), data.get("properties", [])
     if not isinstance(text, str):
-        problems.add(f"{key}/query", "should be text.")
+        problems.add(f"{key}/query", "must be text.")
     if not isinstance(items, list):
-        problems.add(f"{key}/properties", "should be an array of objects, each with `pid` and `v`.")
+        problems.add(f"{key}/properties", "must be an array of objects, each with `pid` and `v`.")
         items = []
     elif len(items) > _MAX_PROPERTIES:
-        problems.add(f"{key}/properties", f"should be at most {_MAX_PROPERTIES}, not {len(items)}.")
+        problems.add(f"{key}/properties", f"must be at most {_MAX_PROPERTIES}, not {len(items)}.")
         items = []
     elif "query" not in data and not items:
-        problems.add(key, "should have a `query`, or `properties`.")
+        problems.add(key, "must have a `query`, or `properties`.")
     strictness = data.get("type_strict", "any")
     if strictness not in _TYPE_STRICT_VALUES:
-        problems.add(f"{key}/type_strict", f"should be one of {', '.join(_TYPE_STRICT_VALUES)}.")
+        problems.add(f"{key}/type_strict", f"must be one of {', '.join(_TYPE_STRICT_VALUES)}.")
     properties = [
         _parse_property(service, f"{key}/properties/{index}", item, problems) for index, item in enumerate(items)
     ]
@@ -155,7 +155,7 @@ def _parse_query(service: ReconcileService, key: str, data: Any, problems: _Prob
 def _parse_collections(service: ReconcileService, pointer: str, value: Any, problems: _Problems) -> tuple[str, ...]:
     types = [value] if isinstance(value, str) else value
     if not isinstance(types, list) or not all(isinstance(name, str) for name in types):
-        problems.add(pointer, "should be a type or an array of types.")
+        problems.add(pointer, "must be a type or an array of types.")
         return ()
     requested = dict.fromkeys(name for name in types if name)
     collections = [service.find_types(name) for name in requested]
@@ -167,7 +167,7 @@ def _parse_collections(service: ReconcileService, pointer: str, value: Any, prob
 def _parse_limit(pointer: str, value: Any, problems: _Problems) -> int:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 1 and value == int(value):
         return min(int(value), reconciliation.MAX_CANDIDATES)
-    problems.add(pointer, "should be a whole number from 1 on.")
+    problems.add(pointer, "must be a whole number from 1 on.")
     return 1
 
 
@@ -180,11 +180,11 @@ def _parse_property(
         return None
     values = data.get("v") if isinstance(data.get("v"), list) else [data.get("v")]
     if len(values) > _MAX_VALUES:
-        problems.add(f"{pointer}/v", f"should have at most {_MAX_VALUES} values, not {len(values)}.")
+        problems.add(f"{pointer}/v", f"must have at most {_MAX_VALUES} values, not {len(values)}.")
         return None
     texts = [_value_to_text(value) for value in values]
     if None in texts:
-        problems.add(f"{pointer}/v", "should be text, a number, true, false, or an object with an `id`.")
+        problems.add(f"{pointer}/v", "must be text, a number, true, false, or an object with an `id`.")
     return PropertyConstraint(service.properties[pid], [text for text in texts if text is not None])
 
 

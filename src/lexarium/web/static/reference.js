@@ -17,10 +17,13 @@ function filter() {
 
 function open() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target && target.matches("details")) {
-    target.open = true;
-    target.scrollIntoView();
+  if (!target) return;
+  if (target.closest("[hidden]")) {
+    box.value = "";
+    filter();
   }
+  if (target.matches("details")) target.open = true;
+  target.scrollIntoView();
 }
 
 box.addEventListener("input", filter);

@@ -99,6 +99,12 @@ function attach(input) {
     const { id, name, kind, vocabulary } = option.dataset;
     // The main vocabulary is that of addresses that name none.
     const rest = vocabulary && vocabulary !== "main" && !input.dataset.there ? `?vocabulary=${vocabulary}` : "";
+    if ("fill" in input.dataset) {
+      input.value = `${name} [${id}]`;
+      close();
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+      return clearTimeout(timer);
+    }
     if (!input.dataset.pick) return location.assign((input.dataset.there ?? "/id/") + encodeURIComponent(id) + rest);
     tick(input, id, name, kind);
     input.value = "";

@@ -1,1 +1,1 @@
-"""`/api/v1/`: everything that curators and programs need beyond the frozen interface. It only ever grows."""
+"""`/api/v1/`: the full API. It is only ever extended."""

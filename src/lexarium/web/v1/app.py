@@ -29,6 +29,7 @@ from lexarium.web.v1.operation import (
     qualify_client_id,
 )
 from lexarium.web.v1.operations import OPERATIONS
+from lexarium.web.v1.operations.service import build_choice
 from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 _VOCABULARY_PATH = f"{V1_PATH}/vocabularies/{{vocabulary}}"
@@ -38,6 +39,10 @@ _RECORD_PREFIXES = (f"{V1_PATH}/{{collection}}/{{id}}", *_QUERIED_PREFIXES)
 _ID_PARAMETERS = ("id", "iri")
 _RESERVED_NAMES = frozenset(operation.path.split("/")[1] for operation in OPERATIONS if operation.path)
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+# Paths of operations that read, though by POST.
+_PUBLIC_POST_PATHS = frozenset(
+    V1_PATH + operation.path for operation in OPERATIONS if operation.method == "POST" and not operation.needs_token
+)
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _CORS_HEADERS = (
     (b"access-control-allow-origin", b"*"),
@@ -210,10 +215,14 @@ class _PathEndpoint:
             url = self._build_url(request, merged_into)
             return redirect_merged(error, url, {"cache-control": "no-cache"}, merged_into=merged_into)
         if type(error) is NotFound and self._path.startswith(_RECORD_PREFIXES):
-            record_id = await run_in_threadpool(_find_alternative, context)
+            try:
+                record_id = await run_in_threadpool(_find_alternative, context)
+            except AmbiguousId as ambiguity:
+                choice = await run_in_threadpool(context.site.database.run_read, build_choice, ambiguity)
+                return problem_response(choice)
             if record_id is not None:
                 local_id = get_local_id(record_id)
-                detail = f"{request.path_params['id']} is another id of {local_id}."
+                detail = f"{request.path_params['id']} is an alternative ID of {local_id}."
                 headers = {"location": self._build_url(request, local_id), "cache-control": "no-cache"}
                 return problem_response(HTTPProblem(308, detail, headers, id=local_id))
         return problem_response(error)
@@ -229,9 +238,14 @@ class _PathEndpoint:
         request = context.request
         allow = ", ".join([*(method for method in _METHODS if method in self._handlers), "OPTIONS"])
         if request.method != "OPTIONS":
-            raise HTTPProblem(405, f"{request.method} is not allowed here; {allow} are.", {"allow": allow})
-        is_preflight = "access-control-request-method" in request.headers
-        return Response(status_code=204, headers={"allow": allow, **(_PREFLIGHT_HEADERS if is_preflight else {})})
+            raise HTTPProblem(405, f"{request.method} is not allowed; allowed: {allow}.", {"allow": allow})
+        headers = {"allow": allow}
+        if "access-control-request-method" in request.headers:
+            headers |= _PREFLIGHT_HEADERS
+            if self._path in _PUBLIC_POST_PATHS:
+                headers["access-control-allow-methods"] += ", POST"
+                headers["access-control-allow-headers"] += ", Content-Type"
+        return Response(status_code=204, headers=headers)
 
 
 async def _send(response: Response, request: Request, send: Send, headers: Mapping[str, str]) -> None:
@@ -248,14 +262,14 @@ async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None
 
 
 def _find_alternative(context: RequestContext) -> str | None:
-    """Return the record that has the id of the path as an alternative one, or None."""
+    """Return the record that has the id of the path as an alternative one, or None; raise AmbiguousId."""
     if context.path_vocabulary is None and "vocabulary" in context.request.path_params:
         return None
     chosen = context.request.query_params.getlist("vocabulary")
     try:
         scope = context.get_scope([context.vocabulary.slug] if context.path_vocabulary else chosen)
         record_id = context.site.database.run_read(find_record_id, context.request.path_params["id"], scope)
-    except (NotFound, AmbiguousId):
+    except NotFound:
         return None
     return None if get_local_id(record_id) == context.request.path_params["id"] else record_id
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from inspect import get_annotations, getdoc, iscoroutinefunction
@@ -14,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.domain.editing.validation import format_error
-from lexarium.domain.errors import FieldProblem, InvalidInput, NotFound, VersionConflict
+from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound, VersionConflict
 from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.permissions import Caller, Permission
+from lexarium.services.curation.name_warnings import WriteWarning
 from lexarium.services.idempotency import IdempotencyRequest, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord, get_published
 from lexarium.services.serializers import Presentation, serialize_record
@@ -41,7 +43,7 @@ from lexarium.web.v1.responses import OrjsonResponse, to_response
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 MIN_COMPRESSED_BYTES = 1024
-INVALID_BODY = "The body is not valid."
+INVALID_BODY = "Invalid request body."
 _ETAG = re.compile(r'"(\d{1,9})(?:-[A-Za-z0-9-]+)?"', re.ASCII)
 """ETag of a version, in whichever language and content encoding it was sent."""
 
@@ -53,7 +55,7 @@ class Parameters(BaseModel, defer_build=True):
 class ById(Parameters):
     """Identifier in the path."""
 
-    id: str = Field(description="Its identifier.")
+    id: str = Field(description="ID.")
 
 
 @dataclass
@@ -68,6 +70,8 @@ class RequestContext:
     """Set for operations that need a token."""
     reader: Caller | None = None
     """The caller; of operations that need no token, if there is one."""
+    warnings: list[WriteWarning] = field(default_factory=list)
+    """Warnings about a write, found before it."""
     path_vocabulary: Vocabulary | None = None
     """Vocabulary that the path is about, if any."""
     path_collection: Collection | None = None
@@ -90,7 +94,7 @@ class RequestContext:
         return self.path_collection
 
     def get_scope(self, chosen: Sequence[str] = ()) -> ReadScope:
-        """Return the vocabularies that the caller may read, or those of them that are chosen; raise NotFound."""
+        """Return the vocabularies that the caller may read, or those they chose; raise NotFound."""
         return get_read_scope(self.reader, chosen)
 
     def resolve_path(self, *, has_default: bool) -> None:
@@ -109,7 +113,7 @@ class RequestContext:
             self.path_collection = COLLECTIONS.get(qualify_name(self.vocabulary.slug, name))
             if self.path_collection is None:
                 known = ", ".join(collection.local_name for collection in self.vocabulary.collections)
-                raise NotFound(f"{self.vocabulary.slug} has no collection {name!r}; there are {known}.")
+                raise NotFound(f"{self.vocabulary.slug} has no collection {name!r}; available: {known}.")
 
     def qualify(self, local_id: str) -> str:
         """Return the id of a record of the vocabulary of the path that is unique in the database; raise NotFound."""
@@ -117,13 +121,13 @@ class RequestContext:
 
     @property
     def presentation(self) -> Presentation:
-        """How records are shown that are not asked for in a language."""
-        return Presentation(self.site.vocabulary.base)
+        """Return how records are rendered in their default language."""
+        return Presentation(self.site.get_base(self.request))
 
     @property
     def translated(self) -> Presentation:
-        """How records are shown in the languages that the request asks for."""
-        return Presentation(self.site.vocabulary.base, get_languages(self.request))
+        """Return how records are rendered in the languages of the request."""
+        return Presentation(self.site.get_base(self.request), get_languages(self.request))
 
     def find_expected(self, local_id: str, transaction: Transaction) -> VersionedRecord:
         """Return a published record of the path if `If-Match` names its version; raise otherwise."""
@@ -136,23 +140,23 @@ class RequestContext:
         if expected is None or record.version in expected:
             return record
         versions = " or ".join(str(version) for version in sorted(expected))
-        instead = f"not at {versions}" if versions else 'and If-Match names none: an ETag is such as "1"'
-        message = f"{record.record.local_id} is at version {record.version} now, {instead}. Read it again, and change"
+        instead = f"not {versions}" if versions else 'and If-Match has no valid ETag, such as "1"'
+        message = f"{record.record.local_id} is at version {record.version}, {instead}. Reload it and retry."
         content = serialize_record(record.change, record.record, self.presentation)
-        raise VersionConflict(f"{message} that.", version=record.version, record=content)
+        raise VersionConflict(message, version=record.version, record=content)
 
 
 def qualify_client_id(vocabulary: str, local_id: str) -> str:
-    """Return the unique id of a record, given what a client calls it; raise NotFound for what no record is called."""
+    """Return the unique id of a record, given the id that a client sent; raise NotFound if no record can have it."""
     if get_local_id(local_id) != local_id:
-        raise NotFound(f"There is no record with the id {get_local_id(local_id)!r}.")
+        raise NotFound(f"Record {get_local_id(local_id)!r} not found.")
     return qualify_id(vocabulary, local_id)
 
 
 def _parse_if_match(header: str | None) -> frozenset[int] | None:
     """Return the versions that an `If-Match` header names, or None for any; raise a 428 if there is no header."""
     if header is None:
-        raise HTTPProblem(428, "This needs an If-Match header with the ETag of the version that is to be changed.")
+        raise HTTPProblem(428, "If-Match header required: send the current ETag of the record.")
     if header.strip() == "*":
         return None
     # A weak ETag never matches here (RFC 9110, 13.1.1).
@@ -217,6 +221,8 @@ class Operation:
     """Request headers that the handler reads."""
     has_vocabulary: bool = False
     """Whether there is the same operation for every vocabulary, in which case this one is that of the default one."""
+    find_warnings: Callable[..., list[WriteWarning]] | None = None
+    """Called with the context and the parsed arguments in a thread, before the transaction of the handler begins."""
 
     def __post_init__(self) -> None:
         self.name = self.name or self.handler.__name__
@@ -270,7 +276,7 @@ class Operation:
         """Check the request part by part, run the handler, and return its response."""
         request, limits = context.request, context.site.limits
         if self.returns_secret and "idempotency-key" in request.headers:
-            detail = "Idempotency-Key cannot be used here: the answer holds a secret, which is kept nowhere."
+            detail = "Idempotency-Key is not supported here because the response contains a secret."
             raise HTTPProblem(400, detail)
         if self.needs_token:
             context.caller = context.reader = await self._authenticate(context)
@@ -319,6 +325,9 @@ class Operation:
     async def _run(self, context: RequestContext, key: IdempotencyRequest | None, *arguments: Any) -> Response:
         database, handler = context.site.database, partial(self.handler, context, *arguments)
         if self._takes_transaction:
+            if self.find_warnings is not None:
+                with suppress(LexariumError):  # which the handler raises too
+                    context.warnings = await run_in_threadpool(self.find_warnings, context, *arguments)
             task = handler if key is None else make_idempotent(context.caller.account.id, key, handler)
             return to_response(await await_write(database, task))
         if self._is_async:
@@ -331,12 +340,12 @@ class Operation:
         """Raise InvalidInput if parameters are unknown or exclude each other, with the problems of all others."""
         query, known = context.request.query_params, self.query_names
         problems = [
-            FieldProblem(name, f"is not a parameter here; there are {', '.join(sorted(known)) or 'none'}.")
+            FieldProblem(name, f"is not a valid parameter; valid: {', '.join(sorted(known)) or 'none'}.")
             for name in query
             if name not in known
         ]
         if {"release", "as_of"} <= query.keys() & known.keys():
-            problems.append(FieldProblem("as_of", "cannot go with release: each says which state is to be read."))
+            problems.append(FieldProblem("as_of", "cannot be combined with release."))
         if problems:
             self._parse(context, problems)
 
@@ -353,7 +362,7 @@ class Operation:
             items = error.errors(include_url=False)
             problems = [*(FieldProblem(str(item["loc"][-1]), format_error(item)) for item in items), *problems]
         if problems:
-            raise InvalidInput("The request is not valid.", problems)
+            raise InvalidInput("Invalid request.", problems)
         return parameters
 
 
@@ -373,7 +382,7 @@ def json_body(schema: Any, *, patch: bool = False, **options: Any) -> Body:
 async def read_json(request: Request, limits: Limits) -> dict[str, Any]:
     """Return the JSON object in a request body."""
     if get_media_type(request) not in (JSON, MERGE_PATCH):
-        raise HTTPProblem(415, f"The body must be {JSON} or {MERGE_PATCH}.")
+        raise HTTPProblem(415, f"Request body must be {JSON} or {MERGE_PATCH}.")
     return parse_json_object(await limits.read_body(request))
 
 
@@ -384,13 +393,13 @@ def split_commas(values: list[str]) -> list[str]:
 
 LangParam = Annotated[
     str | None,
-    Field(max_length=100, description="The language of names and definitions; left out: as `Accept-Language` says."),
+    Field(max_length=100, description="Language of names and definitions (default: from `Accept-Language`)."),
 ]
 VocabulariesParam = Annotated[
     tuple[str, ...], BeforeValidator(lambda values: tuple(dict.fromkeys(split_commas(values))))
 ]
 """Slugs, separated by commas or repeated."""
-VOCABULARIES_TEXT = "Only of these vocabularies, separated by commas or given each; left out: of all."
+VOCABULARIES_TEXT = "Vocabularies, comma-separated or repeated (default: all)."
 
 
 def split_names(known: Iterable[str], *, allow_none: bool = False) -> BeforeValidator:
@@ -399,7 +408,7 @@ def split_names(known: Iterable[str], *, allow_none: bool = False) -> BeforeVali
     def validate(values: list[str]) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(split_commas(values)))
         if not set(names) <= set(known) or not (names or allow_none):
-            raise ValueError(f"should be among {', '.join(known)}.")
+            raise ValueError(f"must be among {', '.join(known)}.")
         return names
 
     return BeforeValidator(validate)

@@ -18,7 +18,7 @@ from lexarium.web.http.conditional import build_etag, build_not_modified, etag_m
 from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body, encode_chunks, encoding_headers
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.raw_response import RawResponse
-from lexarium.web.http.response_cache import CachedResponse, CacheKey, RequestKey
+from lexarium.web.http.response_cache import CachedResponse, RequestKey
 from lexarium.web.pages.site import Site
 from lexarium.web.valpha.resources import FORMATS, WHOLE_COLLECTION, ResourceSpec
 
@@ -31,7 +31,7 @@ class ValphaReads:
         self._record_search = site.record_search
         self._database = site.database
         self._response_cache = site.response_cache
-        self._renders: dict[tuple[Position, CacheKey], asyncio.Task[CachedResponse | None]] = {}
+        self._renders: dict[tuple[Position, tuple[RequestKey, str]], asyncio.Task[CachedResponse | None]] = {}
         # Size of the whole collection when it was last read.
         self._collection_bytes: int | None = None
         headers = {"content-type": "application/json", **resource.build_headers("GET")}
@@ -65,7 +65,7 @@ class ValphaReads:
                 return self._resource.name, name, parameters[name]
         return self._resource.name, WHOLE_COLLECTION, ""
 
-    async def _get_cached(self, key: CacheKey) -> CachedResponse | None:
+    async def _get_cached(self, key: tuple[RequestKey, str]) -> CachedResponse | None:
         """Return the response, rendered once for concurrent requests; None where the collection does not fit."""
         render_key = (self._database.get_position(), key)
         task = self._renders.get(render_key)
@@ -76,7 +76,7 @@ class ValphaReads:
         # A client that disconnects must not cancel it for the others.
         return await asyncio.shield(task)
 
-    async def _render(self, key: CacheKey) -> CachedResponse | None:
+    async def _render(self, key: tuple[RequestKey, str]) -> CachedResponse | None:
         request_key, encoding = key
         async with self._response_cache.render_slot():
             await self._response_cache.apply_invalidations()

@@ -33,7 +33,7 @@ def list_accounts(page: Page) -> Response:
 
 def add(page: Page) -> Response:
     """Add an account."""
-    new_user = parse_model(NewUser, get_filled(page.fields, "name", "role"), "This is not a valid account.")
+    new_user = parse_model(NewUser, get_filled(page.fields, "name", "role"), "Invalid account.")
     account = accounts.add_account(page.site.database, new_user.name, new_user.role)
     return redirect(f"{_PATH}/{account.id}", did="added")
 
@@ -54,14 +54,14 @@ def show_account(page: Page) -> Response:
 
 def change_role(page: Page) -> Response:
     """Change the role of an account."""
-    change = parse_model(UserChange, {"role": get_text(page.fields, "role")}, "The account cannot be changed so.")
+    change = parse_model(UserChange, {"role": get_text(page.fields, "role")}, "Invalid account update.")
     page.write(accounts.update_account, page.id, change.role)
     return redirect(f"{_PATH}/{page.id}", did="role")
 
 
 def change_vocabulary_role(page: Page) -> Response:
     """Change the role of an account in one vocabulary."""
-    change = parse_model(UserChange, {"role": get_text(page.fields, "role")}, "The account cannot be changed so.")
+    change = parse_model(UserChange, {"role": get_text(page.fields, "role")}, "Invalid account update.")
     vocabulary = get_vocabulary(get_text(page.fields, "vocabulary"))
     page.write(accounts.set_vocabulary_role, page.id, vocabulary.slug, change.role or Role.NONE)
     return redirect(f"{_PATH}/{page.id}", did="role")

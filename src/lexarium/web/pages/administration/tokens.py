@@ -56,7 +56,7 @@ def list_tokens(page: Page) -> Response:
 def create(page: Page) -> Response:
     """Create a token, and show its secret once."""
     values = get_filled(page.fields, "account", "label", "role", "days", "old_password")
-    new_token = parse_model(NewToken, values, "This is not a valid token.")
+    new_token = parse_model(NewToken, values, "Invalid token request.")
     token, secret = issue_token(page.site.database, page.caller, **new_token.model_dump())
     context = {"token": token, "secret": secret, "back": _get_list_path(page)}
     return page.render("token_created.html", context, 201, NO_STORE)
@@ -67,7 +67,7 @@ def confirm_revoke(page: Page) -> Response:
     with page.read() as snapshot:
         token = get_token(snapshot, page.id)
     if not _is_admin_page(page) and token.account.id != page.caller.account.id:
-        raise NotFound("There is no such token of yours.")
+        raise NotFound("Token not found.")
     context = {"token": token, "is_current": token.id == page.caller.token_id, "back": _get_list_path(page)}
     return page.render("revoke_token.html", context, error_status=409)
 

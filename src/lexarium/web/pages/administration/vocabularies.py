@@ -104,11 +104,11 @@ def apply_schema(page: Page, uploaded: UploadedForm) -> Response:
         source = file.read(_MAX_SCHEMA_BYTES + 1).decode(errors="replace")
     try:
         if not source.strip() or len(source) > _MAX_SCHEMA_BYTES:
-            raise InvalidInput("", [FieldProblem("schema", "should be a file in LinkML of at most one megabyte.")])
+            raise InvalidInput("", [FieldProblem("schema", "must be a LinkML file of at most one megabyte.")])
         return _save(page, _keep_title(page) | {"schema": source}, "schema")
     except FORM_ERRORS as error:
         problems = [problem.detail for problem in error.problems] if isinstance(error, InvalidInput) else [str(error)]
-        page.errors = {"schema": "The schema is not applied."}
+        page.errors = {"schema": "Schema not applied."}
         return _render(page, schema_problems=problems, schema_text=source)
 
 
@@ -174,8 +174,8 @@ def _parse_prefixes(text: str) -> dict[str, str]:
     pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
     wrong = [prefix for prefix, separator, namespace in pairs if not separator or not namespace.strip()]
     if wrong:
-        detail = f"should have a line like DOID=http://purl.obolibrary.org/obo/DOID_, not {wrong[0].strip()!r}."
-        raise InvalidInput("The vocabulary cannot be kept like this.", [FieldProblem("prefixes", detail)])
+        detail = f"must have lines such as DOID=http://purl.obolibrary.org/obo/DOID_, not {wrong[0].strip()!r}."
+        raise InvalidInput("Invalid vocabulary.", [FieldProblem("prefixes", detail)])
     return {prefix.strip(): namespace.strip() for prefix, _, namespace in pairs}
 
 

@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from lexarium.domain.change import Action
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.webhook import Webhook
+from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY
+from lexarium.domain.webhook import Webhook, WebhookDelivery
 from lexarium.services.access.permissions import Permission
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.webhooks import subscriptions
@@ -35,7 +35,7 @@ def add(page: Page) -> Response:
     return _render_secret(page, page.write(subscriptions.create_webhook, _parse_webhook(page)))
 
 
-def show_webhook(page: Page, test_result: str | None = None) -> Response:
+def show_webhook(page: Page, test: WebhookDelivery | None = None) -> Response:
     """Show a webhook with its latest deliveries, and forms to change it."""
     with page.read() as snapshot:
         webhook = subscriptions.get_webhook(snapshot, page.id)
@@ -46,7 +46,7 @@ def show_webhook(page: Page, test_result: str | None = None) -> Response:
             "max_deliveries": subscriptions.MAX_DELIVERIES,
             "shown": _PAGE_SIZE,
             "form_values": page.fields if page.errors else _to_form_values(webhook),
-            "test_result": test_result,
+            "test": test,
         }
     return page.render("webhook.html", context)
 
@@ -78,7 +78,7 @@ def send_test_delivery(page: Page) -> Response:
     """Send a test delivery, and show the response."""
     allow_private = page.site.settings.allows_private_webhooks
     delivery = send_test(page.site.database, _get_webhook(page), allow_private=allow_private)
-    return show_webhook(page, delivery.error or f"It answered {delivery.status}.")
+    return show_webhook(page, delivery)
 
 
 def confirm_delete(page: Page) -> Response:
@@ -105,7 +105,7 @@ def _to_form_values(webhook: Webhook) -> dict[str, str]:
 def _parse_webhook(page: Page, current_url: str | None = None) -> WebhookSettings:
     values = {
         "url": get_text(page.fields, "url").strip(),
-        "collections": get_checked(page.fields, "collections", COLLECTIONS),
+        "collections": get_checked(page.fields, "collections", [*COLLECTIONS, VOCABULARY.local_name]),
         "actions": get_checked(page.fields, "actions", Action),
     }
     return parse_webhook(values, allow_private=page.site.settings.allows_private_webhooks, current_url=current_url)

@@ -29,6 +29,7 @@ def show_form(page: Page) -> Response:
 
 async def annotate(page: Page) -> Response:
     """Return the annotated text as a page, or its mentions as a CSV or JSON file."""
+    page.site.limits.texts.reserve(page.request, len(str(page.fields.get("text", ""))))
     annotator = await get_annotator(page.site.annotator_cache)
     async with page.site.limits.heavy_work.acquire_slot():
         return await run_in_threadpool(_render_result, page, annotator)

@@ -1,17 +1,26 @@
-"""Recent changes, and undo of an import."""
+"""Recent changes, also as a feed, and undo of an import."""
 
 from starlette.responses import Response
 
 from lexarium.domain.change import Action
+from lexarium.domain.errors import NotFound
+from lexarium.domain.identifiers import get_local_id
+from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.services.access.permissions import Permission
 from lexarium.services.records import activity
+from lexarium.services.records.activity import ActivityEntry
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.transfer import import_undo
+from lexarium.services.vocabularies.access import find_record_id
+from lexarium.web.pages.atom import FeedEntry, render_feed
+from lexarium.web.pages.filters import action_label, record_page, record_path, to_singular
 from lexarium.web.pages.form_fields import get_int, split_page
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 
 _PATH = "/changes"
+_FEED_PATH = "/changes.atom"
 _PAGE_SIZE = 60
+_FEED_SIZE = 50
 _MAX_DIGITS = 15
 
 
@@ -23,13 +32,14 @@ def show_changes(page: Page) -> Response:
         revision = get_position(snapshot).revision
         bounds = (last_seq, None if before_seq is None else before_seq - 1)
         newest_seq = min([revision, *(bound for bound in bounds if bound is not None)])
-        collections = page.scope.collections
-        found = activity.list_activity(snapshot, newest_seq, _PAGE_SIZE + 1, after_seq or 0, collections)
+        found = activity.list_activity(snapshot, page.scope.changes, newest_seq, _PAGE_SIZE + 1, after_seq or 0)
         entries, last = split_page(found, _PAGE_SIZE)
         is_reverted = bool(entries) and entries[0].change.action == Action.REVERT
         has_range = after_seq is not None and last_seq is not None
         can_undo = (
-            has_range and not is_reverted and import_undo.is_single_import(snapshot, after_seq or 0, last_seq or 0)
+            has_range
+            and not is_reverted
+            and import_undo.is_single_import(snapshot, page.scope, after_seq or 0, last_seq or 0)
         )
     context = {
         "changes": entries,
@@ -45,6 +55,34 @@ def show_changes(page: Page) -> Response:
     return page.render("changes.html", context, error_status=409)
 
 
+def show_feed(page: Page) -> Response:
+    """Return the latest changes as a feed: all of them, or those of a record or of a person."""
+    person = page.query.get("person") or None
+    if person is not None and find_unstorable_char(person):
+        raise NotFound(f"Account {person!r} not found.")
+    with page.read() as snapshot:
+        chosen = page.query.get("record")
+        record_id = find_record_id(snapshot, chosen, page.scope) if chosen else None
+        shown = page.scope.changes._replace(actor=person, record_id=record_id)
+        found = activity.list_activity(snapshot, shown, get_position(snapshot).revision, _FEED_SIZE)
+    path = _PATH if record_id is None else record_page(record_id, "history")
+    return render_feed(page, "Recent changes", path, [_to_entry(item) for item in found])
+
+
+def _to_entry(item: ActivityEntry) -> FeedEntry:
+    change, record = item.change, item.record
+    name = record.fields["name"] or get_local_id(change.record_id)
+    kind = to_singular(change.collection)
+    return FeedEntry(
+        id=str(change.seq),
+        at=change.at,
+        title=f"{name} ({kind}) was {action_label(change.action)}",
+        author=item.actor,
+        path=f"/vocabularies/{change.vocabulary}" if record.is_head else record_path(change.record_id),
+        text=change.parse_summary() or f"Version {change.version}.",
+    )
+
+
 def undo(page: Page) -> Response:
     """Undo all changes of an import."""
     after_seq, last_seq = (get_int(page.fields, name, _MAX_DIGITS) or 0 for name in ("since", "until"))
@@ -54,5 +92,6 @@ def undo(page: Page) -> Response:
 
 ROUTES = (
     PageRoute(_PATH, show_changes),
+    PageRoute(_FEED_PATH, show_feed, accepts_token=True),
     FormRoute(f"{_PATH}/undo", undo, Permission.PUBLISH, show_changes),
 )

@@ -3,19 +3,28 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
 from starlette.responses import Response
 
-from lexarium.domain.identifiers import has_prefix
+from lexarium.domain.identifiers import get_local_id, has_prefix
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
+from lexarium.domain.text.languages import format_tag
 from lexarium.domain.vocabulary import get_default_vocabulary
 from lexarium.search.ranking import TextSpan
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.lookup import find_latest_changes
-from lexarium.services.search.record_search import MAX_DEPTH, RecordHit, RecordSearch, SearchQuery, SearchResult
+from lexarium.services.search.record_search import (
+    MAX_DEPTH,
+    MAX_DOWNLOADED,
+    RecordHit,
+    RecordSearch,
+    SearchQuery,
+    SearchResult,
+)
 from lexarium.services.vocabularies.access import ReadScope, list_collections
 from lexarium.web.pages.filters import propose_path
 from lexarium.web.pages.form_fields import get_int
@@ -23,6 +32,7 @@ from lexarium.web.pages.page import Page, PageRoute
 from lexarium.web.pages.record_list import build_list_items
 
 _PAGE_SIZE = 20
+_MAX_CLASSES = 15
 
 
 def show_results(page: Page) -> Response:
@@ -34,18 +44,22 @@ def show_results(page: Page) -> Response:
     with page.read() as snapshot:
         classes = page.site.class_cache.get(snapshot)
         counts = page.site.database.counts.count_at(snapshot, get_position(snapshot).revision)
-    # The index finds those of the main vocabulary only.
-    is_filter = scope.includes(CONCEPT_CLASS.vocabulary)
-    classes = {
-        class_id: item for class_id, item in classes.items() if is_filter and item.collection == CONCEPT_CLASS.name
-    }
-    class_id = _resolve_class_id(classes, class_param)
-    offset, include_unpublished = get_int(params, "offset", 5) or 0, bool(params.get("gone"))
+    classes = {class_id: item for class_id, item in classes.items() if scope.includes(class_id)}
+    chosen_class = _find_class(classes, class_param)
+    is_id = has_prefix(class_param, CONCEPT_CLASS.id_prefixes)
+    # Records may name an unknown class too.
+    class_id = get_local_id(chosen_class.id) if chosen_class else class_param if is_id else None
+    offset = get_int(params, "offset", 5) or 0
+    state = params.get("state", "all" if params.get("gone") else "")
+    states = {"all": tuple(RecordState), **{item.value: (item,) for item in RecordState}}
+    language = params.get("language", "").lower()
     context: dict[str, Any] = {
         "q": text,
         "rows": [],
         "result": None,
-        "include_unpublished": include_unpublished,
+        "state": state if state in states else "",
+        "all_states": ",".join(RecordState),
+        "language": language,
         "collection": local_name if collections else None,
         "collection_label": COLLECTIONS[collections[0]].plural if collections else "",
         "auxiliary": _group_names(
@@ -56,30 +70,42 @@ def show_results(page: Page) -> Response:
         "slugs": scope.slugs if scope.is_chosen else (),
         "missing_path": _get_missing_path(scope, collections, text),
         "class_id": class_id,
-        "unknown_class": class_param if class_id not in classes else None,
+        "unknown_class": class_param if chosen_class is None else None,
         "offset": offset,
     }
     if text:
         query = SearchQuery(
             text, limit=_PAGE_SIZE, offset=min(offset, MAX_DEPTH - _PAGE_SIZE), class_ref=class_id, scope=scope
         )
-        query = replace(query, states=tuple(RecordState)) if include_unpublished else query
-        query = replace(query, collections=collections or _limit_collections(scope))
+        query = replace(
+            query,
+            states=states.get(state, (RecordState.PUBLISHED,)),
+            collections=collections or _limit_collections(scope),
+            label_languages=(language,) if language else (),
+        )
         result, facets = _search_with_facets(page.site.record_search, query, _limit_collections(scope))
         with page.read() as snapshot:
             changes = find_latest_changes(snapshot, [hit.id for hit in result.hits])
             hits = [hit for hit in result.hits if hit.id in changes and scope.includes(hit.id)]
             items = build_list_items(snapshot, [changes[hit.id] for hit in hits], classes, page.languages)
+        collection_counts = {name: count for name, count in facets["collection"].items() if name in COLLECTIONS}
+        class_counts = _sum_by(facets["class"], get_local_id)
         context |= {
             "result": result,
             "facets": {
-                "vocabulary": _sum_by(facets["collection"], lambda name: COLLECTIONS[name].vocabulary),
-                "collection": _sum_by(facets["collection"], lambda name: COLLECTIONS[name].local_name),
-                "class": facets["class"],
+                "vocabulary": _sum_by(collection_counts, lambda name: COLLECTIONS[name].vocabulary),
+                "collection": _sum_by(collection_counts, lambda name: COLLECTIONS[name].local_name),
+                "language": facets["language"],
+                "state": facets["state"],
             },
+            "language_names": {tag: format_tag(tag) for tag in (*facets["language"], language) if tag},
+            # Those of one id in several vocabularies together.
+            "class_facets": dict(islice(class_counts.items(), _MAX_CLASSES)),
+            "class_names": {get_local_id(item.id): item.name for item in classes.values()},
+            "max_downloaded": MAX_DOWNLOADED,
             "collection_labels": {COLLECTIONS[name].local_name: COLLECTIONS[name].plural for name in scope.collections},
             "classes": classes,
-            "class": classes.get(class_id or ""),
+            "class": chosen_class,
             "rows": [(hit, item, list(_split_highlights(hit))) for hit, item in zip(hits, items, strict=True)],
             "next": offset + _PAGE_SIZE if offset + _PAGE_SIZE < min(result.total, MAX_DEPTH) else None,
             "previous": max(0, offset - _PAGE_SIZE) if offset else None,
@@ -87,10 +113,11 @@ def show_results(page: Page) -> Response:
     return page.render("search_results.html", context)
 
 
-def _resolve_class_id(classes: Mapping[str, ColoredClass], class_ref: str) -> str | None:
-    """Return the id of a class given by id or name, also that of an unknown class: records may name it."""
-    matching_ids = (item.id for item in classes.values() if item.name.casefold() == class_ref.casefold())
-    return next(matching_ids, class_ref if has_prefix(class_ref, CONCEPT_CLASS.id_prefixes) else None)
+def _find_class(classes: Mapping[str, ColoredClass], class_ref: str) -> ColoredClass | None:
+    """Return the class with an id in its vocabulary, else with a name."""
+    by_id = (item for item in classes.values() if get_local_id(item.id) == class_ref)
+    by_name = (item for item in classes.values() if item.name.casefold() == class_ref.casefold())
+    return next(chain(by_id, by_name), None)
 
 
 def _get_missing_path(scope: ReadScope, collections: Sequence[str], text: str) -> str:
@@ -113,8 +140,7 @@ def _group_names(names: Iterable[str]) -> dict[str, str]:
 def _sum_by(counts: Mapping[str, int], get_key: Callable[[str], str]) -> dict[str, int]:
     sums: Counter[str] = Counter()
     for name, count in counts.items():
-        if name in COLLECTIONS:
-            sums[get_key(name)] += count
+        sums[get_key(name)] += count
     return dict(sums)
 
 
@@ -126,6 +152,8 @@ def _search_with_facets(
     alternatives = {
         "collection": replace(first_page, collections=all_collections),
         "class": replace(first_page, class_ref=None),
+        "language": replace(first_page, label_languages=()),
+        "state": replace(first_page, states=tuple(RecordState)),
     }
     narrowed = {name: alternative for name, alternative in alternatives.items() if alternative != first_page}
     facets_by_filter = dict(zip(narrowed, record_search.count_facets([*narrowed.values()]), strict=True))

@@ -52,7 +52,7 @@ def show_issue(page: Page) -> Response:
     """Show a page of the records with one quality issue."""
     issue = page.request.path_params["kind"]
     if issue not in (*QUALITY_ISSUES, OUTDATED):
-        raise NotFound(f"There is no such list; there are {', '.join(QUALITY_ISSUES)}.")
+        raise NotFound(f"List not found; available: {', '.join(QUALITY_ISSUES)}.")
     collection, offset = _get_collection_name(page), get_int(page.query, "offset") or 0
     with page.read() as snapshot:
         statistics = _load_statistics(page, snapshot)
@@ -138,8 +138,8 @@ def _label_collection(page: Page, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class TranslationTable:
-    """What of a vocabulary is translated: numbers by language, the default one first."""
+class TranslationCounts:
+    """Translated texts of a vocabulary: counts by language, the default one first."""
 
     vocabulary: Vocabulary
     total: int
@@ -147,7 +147,7 @@ class TranslationTable:
     languages: list[tuple[str, int, int, int]]
 
 
-def _build_translation_table(vocabulary: Vocabulary, statistics: CatalogueStatistics) -> TranslationTable:
+def _build_translation_table(vocabulary: Vocabulary, statistics: CatalogueStatistics) -> TranslationCounts:
     names = [name for name in COLLECTIONS.list_names(vocabulary.slug) if not COLLECTIONS[name].is_auxiliary]
 
     def count(role: str, language: str) -> int:
@@ -161,7 +161,7 @@ def _build_translation_table(vocabulary: Vocabulary, statistics: CatalogueStatis
     ]
     shown = sorted((row for row in rows if any(row[1:])), key=lambda row: (row[0] != vocabulary.language, row[0]))
     total = sum(statistics.counts.get(name, 0) for name in names)
-    return TranslationTable(vocabulary, total, shown if {row[0] for row in shown} - {vocabulary.language} else [])
+    return TranslationCounts(vocabulary, total, shown if {row[0] for row in shown} - {vocabulary.language} else [])
 
 
 def _sort_collections(counts: Mapping[str, int]) -> list[str]:

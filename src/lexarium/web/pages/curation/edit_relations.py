@@ -1,5 +1,6 @@
 """Add and remove relations and mappings."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,9 @@ from lexarium.domain.schema.collections import RELATION_TYPES
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
-from lexarium.services.records.detail import find_elsewhere, sort_relation_types
 from lexarium.services.records.lookup import find_names, get_published
+from lexarium.services.records.mentions import WantedMentions, load_mentions, translate_names
+from lexarium.services.records.relation_groups import sort_relation_types
 from lexarium.services.records.statement_view import ShownValue
 from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.store.position import Snapshot
@@ -23,6 +25,7 @@ from lexarium.web.pages.filters import list_record_routes, record_page
 from lexarium.web.pages.form_fields import (
     get_int,
     get_required_version,
+    get_summary,
     get_text,
     qualify_sibling,
     to_field_errors,
@@ -32,14 +35,16 @@ from lexarium.web.pages.page import FormRoute, Page, PageRoute
 _ADD, _MAP = "add", "map"
 _INPUT_BY_ACTION = {_ADD: "target", _MAP: "outside"}
 _REQUIRED_MESSAGES = {
-    _ADD: "Look for a record, and choose one of those that are found.",
-    _MAP: "Tell what it is called elsewhere.",
+    _ADD: "Search for a record and select one.",
+    _MAP: "Enter an external ID.",
 }
 
 
 def show_form(page: Page) -> Response:
     """Show the relations of a record, and forms to add one."""
-    values = {name: get_text(page.fields, name) for name in ("q", "target", "mapping", "outside", "relation")}
+    values = {
+        name: get_text(page.fields, name) for name in ("q", "target", "mapping", "outside", "relation", "summary")
+    }
     with page.read() as snapshot:
         record_id = page.find_record(snapshot)
         page.require(Permission.PROPOSE, record_id)
@@ -72,7 +77,7 @@ def submit(page: Page) -> Response:
     fields, action = page.fields, get_text(page.fields, "act")
     if action not in (*_INPUT_BY_ACTION, "remove"):
         return show_form(page)
-    version, caller = get_required_version(fields), page.caller
+    version, caller, summary = get_required_version(fields), page.caller, get_summary(fields)
     type_name = get_text(fields, "mapping" if action == _MAP else "relation")
     target = get_text(fields, _INPUT_BY_ACTION.get(action, "target")).strip()
     if action in _INPUT_BY_ACTION and not target:
@@ -82,7 +87,7 @@ def submit(page: Page) -> Response:
     def task(transaction: Transaction) -> str:
         record_id = page.find_record(transaction.flush())
         previous = get_published(transaction.flush(), None, record_id, version)
-        writer = submissions.open_writer(transaction, caller, previous.record.collection.vocabulary)
+        writer = submissions.open_writer(transaction, caller, previous.record.collection.vocabulary, summary)
         change_relation = writer.remove_relation if action == "remove" else writer.add_relation
         result = change_relation(previous, type_name, target)
         return revert.build_result_url(result, previous, record_page(record_id, "relations"))
@@ -107,25 +112,37 @@ def _list_relations(
     """
     relations = record.relations
     names = find_names(snapshot, [relation.target for relation in relations])
-    elsewhere = find_elsewhere(snapshot, record, get_read_scope(page.caller), page.languages)
+    mentions = load_mentions(
+        snapshot, record, get_read_scope(page.caller), WantedMentions([item.relation for item in relations])
+    )
+    labels, elsewhere = mentions.labels, mentions.elsewhere
+    record_ids = [item.record_id for item in elsewhere.values() if item.record_id]
+    translated = translate_names(snapshot, record_ids, page.languages)
 
     def get_order(relation: Relation) -> tuple[str, str]:
         name = names.get(relation.target) or relation.target
-        return RELATION_TYPES[relation.relation].label, name.casefold()
+        return labels[relation.relation], name.casefold()
 
     return [
         (
             relation,
-            RELATION_TYPES[relation.relation],
+            replace(RELATION_TYPES[relation.relation], label=labels[relation.relation]),
             names.get(relation.target),
-            elsewhere.get(relation.target, ShownValue(relation.target)),
+            _translate(elsewhere.get(relation.target, ShownValue(relation.target)), translated),
         )
         for relation in sorted(relations, key=get_order)
     ]
 
 
+def _translate(value: ShownValue, names: Mapping[str, str]) -> ShownValue:
+    return replace(value, text=names.get(value.record_id or "", value.text))
+
+
 ROUTES = tuple(
     route
     for path in list_record_routes("relations")
-    for route in (PageRoute(path, show_form, Permission.PROPOSE), FormRoute(path, submit, Permission.PROPOSE))
+    for route in (
+        PageRoute(path, show_form, Permission.PROPOSE),
+        FormRoute(path, submit, Permission.PROPOSE, show_form),
+    )
 )

@@ -1,21 +1,28 @@
 """Upload files, preview the import, then apply it."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
 from lexarium.domain.editing.import_merge import ConflictPreference
-from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput
-from lexarium.domain.schema.collections import MAIN_COLLECTIONS, RELATION_TYPES
-from lexarium.formats.column_mapping import parse_mapping_pairs
+from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, NotFound
+from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_id
+from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
+from lexarium.domain.schema.relation_types import qualify_name
+from lexarium.domain.text.languages import find_tag_problem
+from lexarium.domain.vocabulary import VOCABULARIES
+from lexarium.formats.column_mapping import MAPPING_TARGETS, parse_mapping_pairs
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Permission
 from lexarium.services.records.lookup import find_existing_ids
+from lexarium.services.transfer.import_request import ImportMode
 from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions, Upload
+from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.web.http.uploads import UploadedForm
+from lexarium.web.pages.filters import record_path
 from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, get_text, to_field_errors
 from lexarium.web.pages.page import (
     FormRoute,
@@ -30,26 +37,49 @@ _DETAIL_PATH = _PATH + "/{ticket}"
 # Most imports are done after this time, so the first page already shows the result.
 _WAIT_SECONDS = 2.0
 # Labels of the form fields that correspond to options of the command line, which messages mention.
-_FIELD_LABELS = {"format": "Format", "collection": "Collection", "map": "What columns mean"}
-_CLI_OPTION = re.compile(rf"--({'|'.join(_FIELD_LABELS)})\b")
-_PREFERENCES: dict[str, ConflictPreference | None] = {"": None, "ours": "ours", "theirs": "theirs"}
-_CHOICES: dict[str, Any] = {
-    "labels": _FIELD_LABELS,
-    "formats": [(file_format.name, file_format.description) for file_format in FORMATS.values()],
+_FIELD_LABELS = {
+    "vocabulary": "Vocabulary",
+    "new_vocabulary": "New vocabulary",
+    "format": "Format",
+    "collection": "Collection",
+    "map": "Column mapping",
+    "mode": "Mode",
+    "lang": "Language",
 }
+_CLI_OPTION = re.compile(rf"--({'|'.join(_FIELD_LABELS)})\b")
+_MODES = [
+    (ImportMode.UPDATE, "Update: replace earlier values from the same source"),
+    (ImportMode.ADD, "Add: remove nothing"),
+    (ImportMode.REPLACE, "Replace: update, and retire records missing from the source"),
+]
+_PREFERENCES: dict[str, ConflictPreference | None] = {"": None, "ours": "ours", "theirs": "theirs"}
 
 
 def show_form(page: Page) -> Response:
     """Show the form to upload files."""
-    page.caller.require(Permission.PUBLISH)
-    return page.render("import.html", {"max_mb": page.site.settings.upload_mb, **_CHOICES})
+    return page.render("import.html", {"max_mb": page.site.settings.upload_mb, **_list_choices(page)})
+
+
+def _list_choices(page: Page) -> dict[str, Any]:
+    return {
+        "labels": _FIELD_LABELS,
+        "vocabularies": [(item.slug, item.title) for item in page.site.list_described(_list_importable(page))],
+        "can_create": page.caller.has_permission(Permission.ADMINISTER),
+        "formats": [(name, file_format.description) for name, file_format in FORMATS.items()],
+        "modes": _MODES,
+    }
+
+
+def _list_importable(page: Page) -> list[str]:
+    """Return the slugs of the vocabularies that the caller may import into."""
+    slugs = get_read_scope(page.caller).slugs
+    return [slug for slug in slugs if page.caller.has_permission(Permission.PUBLISH, slug)]
 
 
 def _store_files(page: Page, uploaded: UploadedForm) -> Response:
-    page.caller.require(Permission.PUBLISH)
-    problems = [] if uploaded.files else [FieldProblem("files", "must be chosen: one or several.")]
+    problems = [] if uploaded.files else [FieldProblem("files", "Select at least one file.")]
     try:
-        options = _parse_options(uploaded.fields, problems)
+        options = _parse_options(page, uploaded.fields, problems)
         return _redirect_to_upload(page.site.uploads.receive(page.caller, uploaded.files, options, _WAIT_SECONDS))
     except FORM_ERRORS as error:
         return show_form(replace(page, fields=uploaded.fields, errors=to_field_errors(error, "files")))
@@ -58,37 +88,67 @@ def _store_files(page: Page, uploaded: UploadedForm) -> Response:
 def show_preview(page: Page) -> Response:
     """Show the progress of an import, its preview, or its result."""
     upload = page.site.uploads.get(page.caller, _get_ticket(page))
-    mapping_lines = "\n".join(f"{column}={meaning}" for column, meaning in upload.how.map.items())
-    stored_values = {"format": upload.how.format, "collection": upload.how.collection, "map": mapping_lines}
-    notes = upload.problems or upload.report.get("warnings", [])
+    slug, choices = upload.report.get("vocabulary", ""), _list_choices(page)
+    if slug in VOCABULARIES and slug not in get_read_scope(page.caller).slugs:
+        raise NotFound("Upload not found or expired. Upload the files again.")
+    kinds = upload.report.get("warning_kinds", [])
+    texts = [upload.wrong, *(item["what"] for item in (*upload.problems, *kinds))]
     context = {
         "upload": upload,
         "minutes": RETENTION_SECONDS // 60,
-        "form_values": page.fields if page.errors else stored_values,
-        "notes": [
-            {**note, "what": _CLI_OPTION.sub(lambda match: f"“{_FIELD_LABELS[match[1]]}”", note["what"])}
-            for note in notes
-        ],
-        "needs_options": any(_CLI_OPTION.search(note["what"]) for note in notes),
-        "existing_ids": _find_existing_ids(page, upload),
+        "form_values": page.fields if page.errors else _to_form_values(upload.how, choices["vocabularies"]),
+        "target": VOCABULARIES.get(slug),
+        "name_fields": _name_fields,
+        "kinds": kinds,
+        "needs_options": any(map(_CLI_OPTION.search, texts)),
+        "collections": _find_collections(upload),
+        "paths": _find_paths(page, upload),
         "relations": RELATION_TYPES,
-        **_CHOICES,
+        **choices,
     }
     return page.render("import_preview.html", context)
 
 
-def _find_existing_ids(page: Page, upload: Upload) -> set[str]:
-    """Return which records of a report are in the catalogue, and so have a page."""
-    mentioned_ids = {item["id"] for items in upload.report.get("records", {}).values() for item in items}
-    for items in upload.report.get("relations", {}).values():
+def _name_fields(text: str) -> str:
+    """Return a message with the labels of fields instead of the options of the command line."""
+    return _CLI_OPTION.sub(lambda match: f"“{_FIELD_LABELS[match[1]]}”", text)
+
+
+def _to_form_values(options: ImportOptions, vocabularies: Sequence[tuple[str, str]]) -> dict[str, str]:
+    is_new = options.vocabulary not in dict(vocabularies)
+    return {
+        "new_vocabulary" if is_new else "vocabulary": options.vocabulary,
+        "format": options.format,
+        "collection": options.collection,
+        "map": "\n".join(f"{column}={meaning}" for column, meaning in options.map.items()),
+        "mode": options.mode,
+        "lang": options.language,
+    }
+
+
+def _find_collections(upload: Upload) -> dict[str, Collection | None]:
+    """Return the collections of a report by their names. Those of a vocabulary that is not created yet are None."""
+    report = upload.report
+    names = [name for kind in ("created", "updated", "retired", "unchanged") for name in report.get(kind, {})]
+    names += [item["collection"] for items in report.get("records", {}).values() for item in items]
+    return {name: COLLECTIONS.get(qualify_name(report["vocabulary"], name)) for name in names}
+
+
+def _find_paths(page: Page, upload: Upload) -> dict[str, str]:
+    """Return the paths of the records of a report that are in the catalogue, by id."""
+    report = upload.report
+    mentioned_ids = {item["id"] for items in report.get("records", {}).values() for item in items}
+    mentioned_ids |= {item["record"] for item in report.get("conflicts", ())}
+    for items in report.get("relations", {}).values():
         mentioned_ids |= {item[end] for item in items for end in ("source", "target")}
+    record_ids = [qualify_id(report["vocabulary"], local_id) for local_id in sorted(mentioned_ids)]
     with page.read() as snapshot:
-        return find_existing_ids(snapshot, sorted(mentioned_ids))
+        return {get_local_id(item): record_path(item) for item in find_existing_ids(snapshot, record_ids)}
 
 
 def preview_again(page: Page) -> Response:
     """Preview the same files with other options."""
-    options = _parse_options(page.fields)
+    options = _parse_options(page, page.fields)
     return _redirect_to_upload(page.site.uploads.preview(page.caller, _get_ticket(page), options, _WAIT_SECONDS))
 
 
@@ -114,24 +174,37 @@ def _get_ticket(page: Page) -> str:
     return str(page.request.path_params["ticket"])
 
 
-def _parse_options(fields: FormValues, problems: Sequence[FieldProblem] = ()) -> ImportOptions:
+def _parse_options(page: Page, fields: FormValues, problems: Sequence[FieldProblem] = ()) -> ImportOptions:
     """Return the options of a form; raise InvalidInput with all problems, including the given ones."""
-    choices: dict[str, Collection[str]] = {"format": FORMATS, "collection": MAIN_COLLECTIONS}
+    slugs = _list_importable(page)
+    choices: dict[str, list[str]] = {
+        "vocabulary": slugs,
+        "format": list(FORMATS),
+        "collection": list(dict.fromkeys(item.local_name for slug in slugs for item in VOCABULARIES[slug].collections)),
+        "mode": list(ImportMode),
+    }
     requested = {name: get_text(fields, name) for name in choices}
     all_problems = [*problems] + [
-        FieldProblem(name, f"should be one of {', '.join(choices[name])}, or left open.")
+        FieldProblem(name, f"must be one of {', '.join(choices[name])}, or left empty.")
         for name, value in requested.items()
         if value and value not in choices[name]
     ]
+    vocabulary = get_text(fields, "new_vocabulary").strip() or requested["vocabulary"]
+    language = get_text(fields, "lang").strip()
+    if language and (problem := find_tag_problem(language)):
+        all_problems.append(FieldProblem("lang", problem))
     lines = enumerate(get_text(fields, "map").splitlines())
+    pairs = ((f"map/{number}", line) for number, line in lines if line.strip())
+    targets = MAPPING_TARGETS if vocabulary in ("", MAIN_VOCABULARY) else None
     column_mapping: dict[str, str] = {}
     try:
-        column_mapping = parse_mapping_pairs((f"map/{number}", line) for number, line in lines if line.strip())
+        column_mapping = parse_mapping_pairs(pairs, targets=targets)
     except InvalidInput as error:
         all_problems += error.problems
     if all_problems:
-        raise InvalidInput("The files cannot be imported so.", all_problems)
-    return ImportOptions(requested["format"], requested["collection"], column_mapping)
+        raise InvalidInput("Invalid import options.", all_problems)
+    mode = ImportMode(requested["mode"] or ImportMode.UPDATE)
+    return ImportOptions(vocabulary, requested["format"], requested["collection"], column_mapping, mode, language)
 
 
 def _redirect_to_upload(upload: Upload) -> Response:

@@ -14,7 +14,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices
 from lexarium.web.pages.filters import add_query, list_record_routes, record_path
-from lexarium.web.pages.form_fields import get_int, get_required_version, get_text, qualify_sibling
+from lexarium.web.pages.form_fields import get_int, get_required_version, get_summary, get_text, qualify_sibling
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
 
 
@@ -62,13 +62,15 @@ def merge(page: Page) -> Response:
     into, version, caller = get_text(page.fields, "into"), get_required_version(page.fields), page.caller
     survivor_version = get_required_version(page.fields, "survivor") if into not in ("", page.id) else None
 
+    summary = get_summary(page.fields)
+
     def task(transaction: Transaction) -> str:
         record_id = page.find_record(transaction.flush())
         survivor_id = qualify_sibling(record_id, into)
         merged = get_published(transaction.flush(), None, record_id, version)
         if survivor_id != record_id:
             get_published(transaction.flush(), merged.record.collection, survivor_id, survivor_version)
-        survivor = RecordWriter(transaction, caller).merge(merged, into)
+        survivor = RecordWriter(transaction, caller, summary=summary).merge(merged, into)
         return add_query(record_path(survivor.record.id), merged=merged.record.local_id)
 
     return revert.write_record(page, task, show_form)

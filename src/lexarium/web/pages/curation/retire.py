@@ -11,7 +11,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices, prepend_selected
 from lexarium.web.pages.filters import list_record_routes
-from lexarium.web.pages.form_fields import get_int, get_required_version, get_text, qualify_sibling
+from lexarium.web.pages.form_fields import get_int, get_required_version, get_summary, get_text, qualify_sibling
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
 
 _MAX_REFERRERS = 30
@@ -19,7 +19,7 @@ _MAX_REFERRERS = 30
 
 def show_form(page: Page) -> Response:
     """Show what uses a record, and a form to retire it."""
-    values = {name: get_text(page.fields, name) for name in ("q", "replaced_by")}
+    values = {name: get_text(page.fields, name) for name in ("q", "replaced_by", "summary")}
     with page.read() as snapshot:
         record_id = page.find_record(snapshot)
         page.require(Permission.PROPOSE, record_id)
@@ -44,11 +44,12 @@ def retire(page: Page) -> Response:
     if get_text(page.fields, "act") != "retire":
         return show_form(page)
     version, replacement, caller = get_required_version(page.fields), get_text(page.fields, "replaced_by"), page.caller
+    summary = get_summary(page.fields)
 
     def task(transaction: Transaction) -> str:
         record_id = page.find_record(transaction.flush())
         previous = get_published(transaction.flush(), None, record_id, version)
-        writer = submissions.open_writer(transaction, caller, previous.record.collection.vocabulary)
+        writer = submissions.open_writer(transaction, caller, previous.record.collection.vocabulary, summary)
         result = writer.retire(previous, replacement or None)
         return revert.build_result_url(result, previous)
 

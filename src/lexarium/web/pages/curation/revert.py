@@ -23,14 +23,14 @@ from lexarium.web.pages.form_fields import get_required_version, qualify_sibling
 from lexarium.web.pages.page import FormRoute, Page, PageHandler
 
 OWN_PROPOSALS_PATH = "/proposals"
-_CONFLICT_MESSAGE = "Someone has changed it since you opened this page. See what they changed, and decide anew."
+_CONFLICT_MESSAGE = "The record was changed since you opened this page. Review the changes and try again."
 _MAX_NEWER_VERSIONS = 20
 _UNCHANGED = "nothing"
 _MESSAGES = {
     Action.CREATE: "Published.",
     Action.UPDATE: "Saved.",
     Action.RETIRE: "Retired.",
-    Action.REVERT: "Set back to what it was.",
+    Action.REVERT: "Reverted.",
 }
 
 
@@ -82,7 +82,7 @@ def build_undo_notice(
     """Return a notice of the write that the query names, unless the record has changed again since."""
     outcome, merged_id = query.get("did"), query.get("merged")
     if outcome == _UNCHANGED:
-        return UndoNotice("Nothing was changed: it was so already.")
+        return UndoNotice("No changes.")
     if merged_id:
         return _build_merge_notice(snapshot, change, qualify_sibling(change.record_id, merged_id), caller)
     if outcome != str(change.version) or change.actor != caller.account.id or change.action not in _MESSAGES:
@@ -101,7 +101,7 @@ def _build_merge_notice(snapshot: Snapshot, change: Change, merged_id: str, call
     is_merged = record.state == RecordState.MERGED and record.replaced_by == change.record_id
     if merged_change.actor != caller.account.id or not is_merged:
         return None
-    message = f"{record.fields['name'] or record.local_id} ({record.local_id}) is merged into this."
+    message = f"{record.fields['name'] or record.local_id} ({record.local_id}) was merged into this record."
     return UndoNotice(message, merged_id, merged_change.version, _find_undo_version(snapshot, merged_change, caller))
 
 

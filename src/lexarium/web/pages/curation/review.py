@@ -18,7 +18,7 @@ from lexarium.services.vocabularies.access import list_collections
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.collection_counts import split_counts
 from lexarium.web.pages.curation import draft_fields
-from lexarium.web.pages.curation.record_form import build_form_field, is_changed
+from lexarium.web.pages.curation.record_fields import build_form_field, is_changed
 from lexarium.web.pages.curation.revert import OWN_PROPOSALS_PATH
 from lexarium.web.pages.filters import add_query, capitalize_first, field_label
 from lexarium.web.pages.form_fields import (
@@ -29,7 +29,7 @@ from lexarium.web.pages.form_fields import (
     split_page,
 )
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
-from lexarium.web.request_models import Reject, parse_model
+from lexarium.web.request_models import Accept, Reject, parse_model
 
 _PATH = "/review"
 _DETAIL_PATH = _PATH + "/{id}"
@@ -80,7 +80,7 @@ def show_proposal(page: Page) -> Response:
         "classes": [(get_local_id(item.id), item.name) for item in classes],
         "permission_slug": proposal_review.collection.vocabulary,
         "decided": decided,
-        "similar": review.find_similar_records(page.site.record_search, proposal_review) if is_open else [],
+        "near_names": review.find_near_records(page.site.record_search, proposal_review) if is_open else [],
         "form_values": {
             **draft_fields.to_form_values(proposal_review.draft, proposal_review.collection.language),
             **page.fields,
@@ -116,13 +116,14 @@ def accept(page: Page) -> Response:
         proposal_review = _load_review(page, snapshot, page.id)
     version = None if proposal_review.proposal.base_version is None else get_required_version(page.fields)
     resolved_fields = _resolve_fields(proposal_review, page.fields)
-    page.write(review.accept_with_edits, page.caller, page.id, resolved_fields, version)
+    reason = parse_model(Accept, {"reason": get_text(page.fields, "reason").strip()}, "Invalid message.").reason
+    page.write(review.accept_with_edits, page.caller, page.id, resolved_fields, version, reason)
     return _redirect_to_next(page)
 
 
 def reject(page: Page) -> Response:
     """Reject a proposal with a reason."""
-    reason = parse_model(Reject, {"reason": get_text(page.fields, "reason").strip()}, "This is no reason.").reason
+    reason = parse_model(Reject, {"reason": get_text(page.fields, "reason").strip()}, "Enter a reason.").reason
     page.write(proposals.reject_proposal, page.caller, page.id, reason)
     return _redirect_to_next(page)
 
@@ -161,9 +162,9 @@ def _resolve_fields(proposal_review: ProposalReview, fields: FormValues) -> dict
         elif choice == _TAKE_EDITED or (choice is None and is_changed(form_field, fields, proposed_values[name])):
             resolved[name] = draft_fields.parse_field(proposal_review.collection, fields, name)
         elif choice is not None:
-            unresolved.append(FieldProblem(f"choice-{name}", "choose what it shall be."))
+            unresolved.append(FieldProblem(f"choice-{name}", "resolve this conflict."))
     if unresolved:
-        raise InvalidInput("Others have changed the same since.", unresolved)
+        raise InvalidInput("Conflicting changes.", unresolved)
     return resolved
 
 

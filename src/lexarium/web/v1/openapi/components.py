@@ -21,9 +21,11 @@ from lexarium.domain.schema.collections import (
     Collection,
 )
 from lexarium.domain.schema.relation_types import RelationList
+from lexarium.formats.registry import EXPORT_FORMATS
+from lexarium.services.serializers import HIT_COLUMNS
 from lexarium.web.v1.operations import OPERATIONS
 from lexarium.web.v1.operations.batch import BatchLine
-from lexarium.web.v1.operations.export import EXPORT_FORMATS, schema_name
+from lexarium.web.v1.operations.export import schema_name
 
 _ENUM_NAMES = {"ProposalState": "Decision", "RecordState": "State"}
 _RESPONSE_NAMES = {
@@ -41,15 +43,16 @@ _RESPONSE_NAMES = {
 _TEXT_SCHEMAS = {
     "PlainText": "A text to find terms in, in UTF-8.",
     "LinkmlSchema": "A schema in LinkML YAML.",
-    "Batch": "One `BatchLine` a line; `limits` of `GET /api/v1` tells how many.",
-    "BatchResults": "One `BatchResult` a line, in the order of the lines that were sent.",
-    "Events": "Server-sent events: each with an `id` to resume after, `event: change`, and a `Change` as `data`.",
+    "Batch": "One `BatchLine` per line. `limits` of `GET /api/v1` has the maximum number.",
+    "BatchResults": "One `BatchResult` per line, in the order of the request.",
+    "SearchTable": f"A table of hits with the columns {', '.join(HIT_COLUMNS)}.",
+    "Events": "Server-sent events, each with an `id` to resume after, `event: change` and a `Change` as `data`.",
     **{schema_name(item): f"{item.description}." for item in EXPORT_FORMATS.values()},
 }
 
 
 class ValphaProposal(TypedDict):
-    """A record that waits for a curator."""
+    """A record submitted as a proposal."""
 
     proposal: str
     state: models.Decision
@@ -123,17 +126,17 @@ def build_components() -> dict[str, Any]:
         **{name: {"type": "string", "description": text} for name, text in _TEXT_SCHEMAS.items()},
         **_define(responses.union(_iter_valpha_types()), _ResponseSchemaGenerator),
         **_define(requests, RequestSchemaGenerator),
-        "JsonldExport": {"additionalProperties": True, "description": "SKOS in JSON-LD.", "type": "object"},
+        "JsonldExport": {"description": "SKOS in JSON-LD.", "items": {"type": "object"}, "type": "array"},
         "JsonSchema": {"additionalProperties": True, "description": "JSON Schema, 2020-12.", "type": "object"},
         "LinkmlExport": {"additionalProperties": True, "description": "Entries by their slots.", "type": "object"},
     }
     # A type in the functional syntax has no docstrings of its fields.
-    schemas["Difference"]["properties"]["from"]["description"] = "What it was."
-    schemas["Difference"]["properties"]["to"]["description"] = "What it is."
+    schemas["Difference"]["properties"]["from"]["description"] = "Old value."
+    schemas["Difference"]["properties"]["to"]["description"] = "New value."
     schemas["Problem"]["additionalProperties"] = True
     schemas["WebhookPatch"] = _build_patch_schema(schemas["NewWebhook"])
     schemas["Record"]["additionalProperties"] = True
-    part = {"additionalProperties": True, "description": "The fields that `fields` asked for.", "type": "object"}
+    part = {"additionalProperties": True, "description": "Fields selected by `fields`.", "type": "object"}
     schemas["RecordPage"]["properties"]["items"]["items"] = {"anyOf": [schema_ref("Record"), part]}
     schemas["RecordDraft"] = _build_draft_schema(schemas.pop("ConceptDraft"))
     schemas["RecordPatch"] = _build_patch_schema(schemas["RecordDraft"])
@@ -146,12 +149,12 @@ def _build_draft_schema(draft: dict[str, Any]) -> dict[str, Any]:
     fields = {
         "additionalProperties": {"type": ["string", "integer", "null"]},
         "default": {},
-        "description": "Other fields that the schema declares for the collection. What is not named stays empty.",
+        "description": "Other fields that the schema declares for the collection. Omitted fields are empty.",
         "type": "object",
     }
     return {
         "additionalProperties": True,
-        "description": "A record to write. Which further fields it may have depends on its collection.",
+        "description": "A record to write. Further fields depend on its collection.",
         "properties": {**properties, "fields": fields},
         "required": ["name"],
         "type": "object",
@@ -169,13 +172,13 @@ def _iter_valpha_types() -> Iterator[Any]:
         fields = _build_field_types(collection, collection.valpha_field_names)
         lists: dict[str, Any] = {"type": Literal[kind]}
         lists |= {key: _list_of(_build_entry_model(name, view)) for key, view in collection.relation_lists.items()}
-        about = f"A {kind} alone, with its relations."
+        about = f"A {kind} with its relations."
         records.append(create_model(f"{name}Alone", __doc__=about, **fields, **lists))
         if collection.in_valpha:
             row = create_model(name, __doc__=f"A {kind} in v-alpha's lists.", **fields)
             yield create_model(f"{name}Answer", __base__=RootModel, root=_list_of(row) | records[-1])
     hit_fields = _build_field_types(CONCEPT, SEARCH_HIT_FIELDS)
-    number: Any = Annotated[int, Field(description="Its number, counted from 1 in the order returned.")]
+    number: Any = Annotated[int, Field(description="Position in the results, from 1.")]
     about = "A term as v-alpha's search shows it."
     hit = create_model("ValphaHit", __doc__=about, **hit_fields, **{SEARCH_HIT_NUMBER_KEY: number})
     about = "Terms, the best first; without `q` every term, by name."
@@ -225,7 +228,7 @@ def _build_patch_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return {
         **{key: value for key, value in schema.items() if key != "required"},
         "properties": {field: _make_nullable(value) for field, value in schema["properties"].items()},
-        "description": "A JSON merge patch; null takes a field away.",
+        "description": "JSON merge patch; null removes a field.",
     }
 
 

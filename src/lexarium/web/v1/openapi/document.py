@@ -24,68 +24,69 @@ from lexarium.web.valpha.resources import FORMATS, RESOURCES, VALPHA_PATH, Resou
 
 _DESCRIPTION = """A terminology catalogue: records with versions, history, relations, proposals and releases.
 
-Reading needs no token. Stamps are UTC without a zone. Errors are `application/problem+json`, every wrong field at once.
-`/api/v1` only ever grows: clients should pass over fields that they do not know.
+Reading needs no token. Timestamps are UTC without a zone. Errors are `application/problem+json` and
+list all invalid fields. `/api/v1` only adds fields; clients must ignore unknown fields.
 
-The Reconciliation API 0.2 is at `/reconcile`, whose manifest says what it offers; it has a specification of its own."""
+The Reconciliation API 0.2 is at `/reconcile` and described by its manifest; it has its own specification."""
 _TAGS = {
-    "service": "The service itself, and any record by its identifier alone.",
-    "search": "Finding records.",
-    "annotate": "Finding the terms in a text.",
+    "service": "Service information, and records by ID.",
+    "search": "Search records.",
+    "annotate": "Find terms in a text.",
     "vocabularies": "Vocabularies: their metadata, rules and schemas.",
     "records": (
-        "Records. Paths without a vocabulary are about the default one. An id in a path is percent-encoded. It may be"
-        " in the query instead, as in `/api/v1/vocabularies/V/history?id=…`, and so may an `iri`."
+        "Records. Paths without a vocabulary refer to the default one. IDs in paths are percent-encoded. An `id`"
+        " or `iri` may be in the query instead, as in `/api/v1/vocabularies/V/history?id=…`."
     ),
-    "changes": "The feed: every change, in order, once; and live.",
+    "changes": "Change feed, paged or live.",
     "batch": "Many writes in one request, all or nothing.",
-    "proposals": "What contributors would change, and curators decide.",
-    "releases": "States of the catalogue that have a name.",
-    "export": "Taking the catalogue out.",
-    "conformance": "What is to be mended in a vocabulary.",
-    "accounts": "People and their tokens.",
-    "webhooks": "Programs that are told of changes.",
-    "v-alpha": "The frozen read interface.",
+    "proposals": "Propose and review changes.",
+    "comments": "Discuss records.",
+    "releases": "Named revisions.",
+    "export": "Export.",
+    "conformance": "Quality checks of a vocabulary.",
+    "accounts": "Accounts and tokens.",
+    "webhooks": "Webhook subscriptions.",
+    "v-alpha": "Frozen v-alpha API.",
 }
 _REQUEST_HEADERS = {
-    "If-Match": "The ETag of the version that is to be changed.",
-    "Idempotency-Key": "Done once, however often it is sent, for a day.",
-    "Last-Event-Id": "Where a live stream resumes.",
+    "If-Match": "ETag of the version to change.",
+    "Idempotency-Key": "Makes the request idempotent for 24 hours.",
+    "Last-Event-Id": "Event ID to resume a live stream after.",
 }
 _ERROR_DESCRIPTIONS = {
-    300: "Several vocabularies have a record of this id",
-    308: "The record is merged into another, or has another id",
-    400: "The request cannot be read",
-    401: "No token, or one that is not valid",
-    403: "The role does not allow it",
-    404: "Not there",
-    406: "That format is not spoken",
-    408: "The body took too long",
-    409: "It does not go with what is there",
-    410: "The record is retired",
+    300: "Several records have this ID",
+    308: "The record was merged into another, or has another ID",
+    400: "Malformed request",
+    401: "Missing or invalid token",
+    403: "Permission denied",
+    404: "Not found",
+    406: "Format not supported",
+    408: "Request body timed out",
+    409: "Conflicts with the current state",
+    410: "Record is retired",
     412: "Changed since it was read",
-    413: "Too large",
-    415: "Another content type is needed",
-    422: "Not valid: every problem at once",
-    428: "If-Match is missing",
+    413: "Request body too large",
+    415: "Unsupported content type",
+    422: "Invalid input; lists all errors",
+    428: "If-Match header required",
     429: "Too many requests",
 }
 """All other errors are described by the `default` response."""
-_SUCCESS_DESCRIPTIONS = {200: "Done", 201: "Made", 202: "It waits for a curator", 204: "Done; there is nothing to tell"}
+_SUCCESS_DESCRIPTIONS = {200: "OK", 201: "Created", 202: "Accepted as a proposal", 204: "No content"}
 _RESPONSE_HEADERS = {
-    "Content-Language": "The languages of the names, where one was asked for.",
-    "Content-Disposition": "What to call the file.",
-    "ETag": "By what it is known again; of a record, its version. To be sent as If-None-Match or If-Match.",
-    "Link": "The next page, where there is one.",
-    "Location": "Where it is now.",
-    "Retry-After": "After how many seconds to try again.",
+    "Content-Language": "Languages of the names, if one was requested.",
+    "Content-Disposition": "File name.",
+    "ETag": "Entity tag; for a record its version. Send it as If-None-Match or If-Match.",
+    "Link": "Next page, if any.",
+    "Location": "URL of the resource.",
+    "Retry-After": "Seconds to wait before retrying.",
 }
 _VALPHA_BODY_TYPES = (JSON, "application/x-www-form-urlencoded", "multipart/form-data")
 
 
 @cache
 def build_document(title: str) -> dict[str, Any]:
-    """Return the document of a service with this title, cached: it must not be changed."""
+    """Return the document of a service with this title. It is cached, so it must not be changed."""
     paths: dict[str, dict[str, Any]] = {}
     for tag, operation in iter_operations():
         paths.setdefault(V1_PATH + operation.path, {})[operation.method.lower()] = _describe_operation(operation, tag)
@@ -128,19 +129,21 @@ def _describe_resource(resource: ResourceSpec) -> dict[str, Any]:
     build_entry = partial(_build_entry, "v-alpha")
     parameters = [
         *(_describe_parameter(parameter, text) for parameter, text in resource.parameters.items()),
-        _describe_parameter("format", "Both answer the same.", schema={"type": "string", "enum": list(FORMATS)}),
-        _describe_parameter("If-None-Match", "The ETag you have.", "header"),
+        _describe_parameter(
+            "format", "Both return the same response.", schema={"type": "string", "enum": list(FORMATS)}
+        ),
+        _describe_parameter("If-None-Match", "ETag of the cached response.", "header"),
     ]
     found, errors = (returns(f"{schema}Answer"), (308, 404, 406)) if collection else (returns("ValphaHits"), (406,))
     get = build_entry(
         f"valpha_{name}",
-        f"The whole of {name}, or what the parameters ask for",
+        f"List or get {name} records",
         _describe_responses(found, errors, has_etag=True),
         description=f"{resource.description} In the order of {resource.order}. Unknown parameters are ignored.",
         parameters=parameters,
     )
     responses = _describe_responses(returns("ValphaResource"))
-    summary = "Its methods, parameters, order, fields and their rules"
+    summary = "Describe methods, parameters, order and fields"
     operations = {"get": get, "options": build_entry(f"valpha_describe_{name}", summary, responses)}
     if collection is not None:
         created = returns(schema, "Location", status=201) | returns("ValphaProposal", "Location", status=202)
@@ -150,7 +153,7 @@ def _describe_resource(resource: ResourceSpec) -> dict[str, Any]:
             f"Create a {name}",
             _describe_responses(created, (400, 401, 408, 413, 415, 422, 429)),
             needs_token=True,
-            description="A curator's is published, a contributor's becomes a proposal.",
+            description="Published if sent by a curator; a proposal if sent by a contributor.",
             requestBody={"required": True, "content": content},
         )
     return operations
@@ -174,9 +177,9 @@ def _describe_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
         ref_template="#/components/schemas/{model}", schema_generator=RequestSchemaGenerator
     )
     if "{collection}" in operation.path:
-        yield _describe_parameter("collection", "The name of a collection.", "path", required=True)
+        yield _describe_parameter("collection", "Name of a collection.", "path", required=True)
     if "{vocabulary}" in operation.path:
-        yield _describe_parameter("vocabulary", "The slug of a vocabulary.", "path", required=True)
+        yield _describe_parameter("vocabulary", "Slug of a vocabulary.", "path", required=True)
     for name, value in schema.get("properties", {}).items():
         place, required = "path" if name in operation.path_names else "query", name in schema.get("required", ())
         yield _describe_parameter(name, value["description"], place, required=required, schema=_drop_null(value))
@@ -207,7 +210,7 @@ def _describe_responses(
     has_etag: bool = False,
 ) -> dict[str, Any]:
     """Return the responses of an operation, by status. All other errors are its `default`."""
-    responses: dict[str, Any] = {"304": {"description": "The version you have still holds"}} if has_etag else {}
+    responses: dict[str, Any] = {"304": {"description": "Not modified"}} if has_etag else {}
     for status, success in successes.items():
         response = responses[str(status)] = {"description": _SUCCESS_DESCRIPTIONS[status]}
         headers = dict.fromkeys((*success.headers, "ETag") if has_etag else success.headers)
@@ -230,7 +233,7 @@ def _describe_problems() -> dict[str, Any]:
     """Return the shared responses for errors, by name."""
     problems = {f"Problem{status}": _describe_problem(status, text) for status, text in _ERROR_DESCRIPTIONS.items()}
     problems["Problem429"]["headers"] = {"Retry-After": _describe_header("Retry-After")}
-    return {**problems, "Problem": _describe_problem(503, "Anything else that went wrong")}
+    return {**problems, "Problem": _describe_problem(503, "Any other error")}
 
 
 def _describe_problem(status: int, text: str) -> dict[str, Any]:

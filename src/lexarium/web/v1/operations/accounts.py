@@ -27,17 +27,17 @@ from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 class SignInRequest(BaseModel, defer_build=True):
     """Name and password."""
 
-    name: str = Field(min_length=1, max_length=200, description="The name of the account.")
-    password: str = Field(min_length=1, max_length=1_000, description="Its password.")
+    name: str = Field(min_length=1, max_length=200, description="Account name.")
+    password: str = Field(min_length=1, max_length=1_000, description="Password.")
 
 
 async def get_me(context: RequestContext) -> Response:
-    """Who the token is of"""
+    """Get the current account"""
     return OrjsonResponse({**serialize_account(context.caller.account), "token_role": context.caller.role})
 
 
 async def sign_in(context: RequestContext, body: SignInRequest) -> Response:
-    """A token for a name and a password, good for a day"""
+    """Sign in and create a token valid for one day"""
     sign_ins, address = context.site.limits.sign_in_limiter, client_address(context.request)
     sign_ins.acquire(body.name, address)
     async with sign_ins.hash_semaphore:
@@ -47,43 +47,43 @@ async def sign_in(context: RequestContext, body: SignInRequest) -> Response:
 
 
 def list_users(context: RequestContext) -> Response:
-    """Every account"""
+    """List accounts"""
     found = accounts.list_accounts(context.site.database)
     return OrjsonResponse({"items": [serialize_account(account) for account in found]})
 
 
 def add_user(context: RequestContext, body: NewUser, transaction: Transaction) -> WriteResponse:
-    """Make an account"""
+    """Create an account"""
     account = accounts.create_account(transaction, body.name, body.role)
     return WriteResponse(201, serialize_account(account), f"{V1_PATH}/users/{account.id}")
 
 
 def read_user(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
-    """An account"""
+    """Get an account"""
     return OrjsonResponse(serialize_account(accounts.get_account(snapshot, path.id)))
 
 
 async def change_user(context: RequestContext, path: ById, data: dict[str, Any]) -> Response:
-    """Change a role or a password
+    """Update an account
 
-    An admin changes anyone's role, in all vocabularies or in one, and password; everyone their own password, by telling
-    the old one.
+    Admins can change any password and any role, in all vocabularies or in one. Others can change their own password;
+    this requires the current one.
     """
     caller, database, sign_ins = context.caller, context.site.database, context.site.limits.sign_in_limiter
     is_self = path.id == caller.account.id
     slug = data.get("vocabulary")
-    # Whoever administers a vocabulary gives roles in it.
+    # Administrators of a vocabulary assign roles in it.
     local_slug = slug if isinstance(slug, str) and data.keys() == {"role", "vocabulary"} else None
     if local_slug is not None:
         context.get_scope((local_slug,))
     if not is_self or data.keys() & {"role", "vocabulary"}:
         caller.require(Permission.ADMINISTER, local_slug)
-    body = parse_model(UserChange, data, "The account cannot be changed so.")
+    body = parse_model(UserChange, data, "Invalid account update.")
     if body.vocabulary is not None:
         context.get_scope((body.vocabulary,))
         if body.role is None:
-            problem = FieldProblem("role", "is required, to set it in a vocabulary.")
-            raise InvalidInput("The account cannot be changed so.", [problem])
+            problem = FieldProblem("role", "is required to set a role in a vocabulary.")
+            raise InvalidInput("Invalid account update.", [problem])
     digest = None
     if body.password is not None:
         if is_self:
@@ -101,13 +101,13 @@ async def change_user(context: RequestContext, path: ById, data: dict[str, Any])
 def erase_user(context: RequestContext, path: ById) -> None:
     """Erase an account: its name, password and tokens
 
-    The log goes on naming the id; nothing tells any more whose it was.
+    The change log keeps the ID without a name.
     """
     accounts.erase_account(context.site.database, path.id)
 
 
 def list_tokens(context: RequestContext) -> Response:
-    """One's own tokens; an admin's, everyone's"""
+    """List tokens (admins: all)"""
     caller, found = context.caller, tokens.list_tokens(context.site.database)
     if not caller.has_permission(Permission.ADMINISTER):
         found = [token for token in found if token.account.id == caller.account.id]
@@ -115,9 +115,9 @@ def list_tokens(context: RequestContext) -> Response:
 
 
 async def add_token(context: RequestContext, body: NewToken) -> Response:
-    """Make a token; its secret is told this once
+    """Create a token (secret shown once)
 
-    With a token from sign-in this needs the password: the new token outlives the session.
+    Requires the password if called with a token from sign-in, because the new token outlives the session.
     """
     caller, sign_ins = context.caller, context.site.limits.sign_in_limiter
     if caller.in_session:
@@ -128,7 +128,7 @@ async def add_token(context: RequestContext, body: NewToken) -> Response:
 
 
 def revoke_token(context: RequestContext, path: ById) -> None:
-    """Revoke a token, and all that were made with it"""
+    """Revoke a token and all tokens created with it"""
     tokens.revoke_token(context.site.database, path.id, context.caller)
 
 
@@ -138,7 +138,7 @@ OPERATIONS = (
     Operation("POST", "/sign-in", sign_in, returns(models.TokenWithSecret), returns_secret=True, errors=(401, 429)),
     Operation("GET", "/users", list_users, returns(models.Accounts), name="users", permission=Permission.ADMINISTER),
     Operation("POST", "/users", add_user, returns(models.Account, "Location", status=201),
-              body=json_body(NewUser, error="This is not a valid account.", strict=False),
+              body=json_body(NewUser, error="Invalid account.", strict=False),
               permission=Permission.ADMINISTER),
     Operation("GET", "/users/{id}", read_user, returns(models.Account), permission=Permission.ADMINISTER),
     Operation("PATCH", "/users/{id}", change_user, returns(models.Account), body=json_body(UserChange),
@@ -146,7 +146,7 @@ OPERATIONS = (
     Operation("DELETE", "/users/{id}", erase_user, NO_CONTENT, permission=Permission.ADMINISTER, errors=(409,)),
     Operation("GET", "/tokens", list_tokens, returns(models.Tokens), name="tokens", needs_token=True),
     Operation("POST", "/tokens", add_token, returns(models.TokenWithSecret, status=201), returns_secret=True,
-              body=json_body(NewToken, error="This is not a valid token.", strict=False),
+              body=json_body(NewToken, error="Invalid token request.", strict=False),
               needs_token=True, errors=(403, 404, 409)),
     Operation("DELETE", "/tokens/{id}", revoke_token, NO_CONTENT, needs_token=True, errors=(403,)),
 )

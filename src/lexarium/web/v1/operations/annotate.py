@@ -40,7 +40,7 @@ _TEXT = "text/plain"
 
 class _AnnotateParameters(Parameters):
     collection: CollectionsParam = Field(
-        (), description=f"Whose terms, separated by commas or given each; {DEFAULT_COLLECTIONS_TEXT}"
+        (), description=f"Collections of terms to find, comma-separated or repeated; {DEFAULT_COLLECTIONS_TEXT}"
     )
     vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
 
@@ -52,13 +52,13 @@ class TextRequest(BaseModel, defer_build=True):
 
 
 async def annotate(context: RequestContext, query: _AnnotateParameters) -> Response:
-    """Every mention of a term's name or alias in a text
+    """Annotate a text
 
-    Find terms in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
+    Find mentions of names and aliases in `text/plain` (UTF-8, up to 10 MiB) or in `{"text": …}`.
 
-    Mentions are leftmost-longest, on the boundaries of words, whatever their case, accents and number. An ambiguous
-    one is listed once for each record. `start` and `end` count code points. `truncated` says that the answer ends after
-    a million, where there may be more.
+    Mentions are the leftmost and longest matches of whole words, ignoring case, accents and plural. An ambiguous
+    mention is listed once per record. `start` and `end` count code points. The response ends after a million mentions;
+    `truncated` is then true.
     """
     limits = context.site.limits
     text = await _read_text(context.request, limits)
@@ -72,10 +72,12 @@ async def annotate(context: RequestContext, query: _AnnotateParameters) -> Respo
 
 
 async def _read_text(request: Request, limits: Limits) -> Iterable[str]:
+    length = request.headers.get("content-length", "")
+    limits.texts.reserve(request, min(int(length), MAX_TEXT_BYTES) if length.isdecimal() else 0)
     if get_media_type(request) == _TEXT:
         return await _spool_text(request, limits)
     if get_media_type(request) != JSON:
-        raise HTTPProblem(415, f"The body must be {_TEXT} or {JSON}.")
+        raise HTTPProblem(415, f"Request body must be {_TEXT} or {JSON}.")
     data = parse_json_object(await limits.read_body(request))
     return [parse_model(TextRequest, data, INVALID_BODY, strict=True).text]
 
@@ -87,7 +89,7 @@ async def _spool_text(request: Request, limits: Limits) -> Iterator[str]:
     """
     charset = request.headers.get("content-type", "").lower().partition("charset=")[2].strip(' "').partition(";")[0]
     if charset not in ("", "utf-8", "utf8", "us-ascii"):
-        raise HTTPProblem(415, f"The text must be UTF-8, not {charset[:50]!r}.")
+        raise HTTPProblem(415, f"Text must be UTF-8, not {charset[:50]!r}.")
     decoder = codecs.getincrementaldecoder("utf-8")()
     decoded_bytes = 0
     with ExitStack() as stack:
@@ -96,12 +98,13 @@ async def _spool_text(request: Request, limits: Limits) -> Iterator[str]:
             async for chunk in limits.iter_body(request, MAX_TEXT_BYTES, max_in_memory=_MAX_BYTES_IN_MEMORY):
                 decoder.decode(chunk)
                 file.write(chunk)
+                limits.texts.reserve(request, file.tell())
                 # The bytes of an incomplete character wait for the next chunk.
                 decoded_bytes = file.tell() - len(decoder.getstate()[0])
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
             position = decoded_bytes + error.start
-            raise HTTPProblem(400, f"The text is not UTF-8: byte {position} does not belong there.") from None
+            raise HTTPProblem(400, f"Text is not valid UTF-8 at byte {position}.") from None
         stack.pop_all()  # `_decode_file` closes it
     return _decode_file(file)
 

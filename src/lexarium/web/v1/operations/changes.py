@@ -1,7 +1,7 @@
 """Read the change feed, as JSON or as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -11,8 +11,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from lexarium.client.models import Changes
-from lexarium.domain.change import Change
+from lexarium.domain.change import Change, ChangeFilter
 from lexarium.domain.errors import Conflict, DatabaseDamaged, InvalidInput, NotFound, Unauthenticated
+from lexarium.domain.schema.collections import VOCABULARY
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.serializers import serialize_change
@@ -41,26 +42,33 @@ _END_OF_STREAM = (Unauthenticated, NotFound, InvalidInput, DatabaseDamaged)
 
 
 class _ChangeParameters(Parameters):
-    since: int | None = Field(None, ge=0, le=_MAX_SEQ, description="The last `seq` you have.")
-    limit: int = Field(100, ge=1, le=1_000, description="How many at most.")
-    collection: str | None = Field(None, max_length=100, description="Only of collections with this name.")
+    since: int | None = Field(None, ge=0, le=_MAX_SEQ, description="Return changes after this `seq`.")
+    limit: int = Field(100, ge=1, le=1_000, description="Maximum number of results.")
+    collection: str | None = Field(
+        None,
+        max_length=100,
+        description="Filter by collection name; `vocabulary` for changes of vocabularies themselves.",
+    )
     vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
 
 
 async def list_changes(context: RequestContext, query: _ChangeParameters) -> Response | dict[str, Any]:
-    """The changes after one, in order; with `Accept: text/event-stream` live
+    """List changes, or stream them with `Accept: text/event-stream`
 
-    Without `since`, JSON begins with the first change of all; a live stream with the next that is made.
+    Includes changes of the metadata, rules and schemas of vocabularies: their `collection` is `vocabulary`,
+    and their `id` is the slug.
 
-    A live stream resumes after `Last-Event-ID`, whatever `since` says: the `id` of an event, or a `seq`. It ends by
-    itself now and then: its client is to come back after the second that `retry` tells. Where the catalogue has lost
-    changes since, or was restored, that is refused with 409: what the client holds may not be there any more.
+    Without `since`, a JSON response starts at the first change and a live stream at the next one.
+
+    A live stream resumes after `Last-Event-ID` (the `id` of an event, or a `seq`), which takes precedence over `since`.
+    The server closes streams from time to time; clients reconnect after the delay in `retry`. If the catalogue was
+    restored or lost changes, the response is 409: changes that the client has may no longer exist.
     """
     request, database = context.request, context.site.database
-    since, collections = query.since or 0, _list_collections(context, query)
+    since, shown = query.since or 0, _choose_changes(context, query)
     presentation = context.presentation
     if _EVENT_STREAM not in request.headers.get("accept", ""):
-        found = await run_in_threadpool(queries.list_changes_newest, database, since, query.limit, collections)
+        found = await run_in_threadpool(queries.list_changes_newest, database, since, query.limit, shown)
         last = found[-1].seq if found else since
         return {"items": [serialize_change(change, presentation) for change in found], "next": last}
     event_id = request.headers.get("last-event-id")
@@ -70,7 +78,7 @@ async def list_changes(context: RequestContext, query: _ChangeParameters) -> Res
     else:
         if epoch is not None:
             await run_in_threadpool(_require_same_epoch, database, epoch)
-        await run_in_threadpool(queries.list_changes_newest, database, start, 1, collections)
+        await run_in_threadpool(queries.list_changes_newest, database, start, 1, shown)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if request.method == "HEAD":
         return Response(media_type=_EVENT_STREAM, headers=headers)
@@ -78,22 +86,24 @@ async def list_changes(context: RequestContext, query: _ChangeParameters) -> Res
     return StreamingResponse(_stream_events(context, start, query), media_type=_EVENT_STREAM, headers=headers)
 
 
-def _list_collections(context: RequestContext, query: _ChangeParameters) -> tuple[str, ...]:
-    """Return the names of the collections that a request asks for, of those that its caller may read."""
+def _choose_changes(context: RequestContext, query: _ChangeParameters) -> ChangeFilter:
+    """Return which changes a request asks for, of those that its caller may read."""
     scope = context.get_scope(query.vocabulary)
     if query.collection is None:
-        return scope.collections
+        return scope.changes
     names = list_collections(scope, [query.collection])
+    if query.collection == VOCABULARY.local_name:
+        return scope.changes._replace(collections=names)
     if not names:
         find_collection(scope, query.collection)  # which names those that there are
-    return names
+    return ChangeFilter(names)
 
 
 def _parse_event_id(text: str) -> tuple[int, str | None]:
     """Return the seq and the epoch in the id of an event, `seq-epoch`, or a seq alone and None."""
     seq, _, epoch = text.partition("-")
     if not (seq.isascii() and seq.isdecimal() and len(seq) < len(str(_MAX_SEQ))):
-        raise HTTPProblem(400, "Last-Event-ID must be the id of an event of this stream, or its seq: a whole number.")
+        raise HTTPProblem(400, "Last-Event-ID must be the ID of an event of this stream or its seq (an integer).")
     return int(seq), epoch or None
 
 
@@ -103,20 +113,17 @@ def _require_same_epoch(database: Database, epoch: str) -> None:
         position = get_position(snapshot)
     if position.epoch != epoch:
         raise Conflict(
-            "The catalogue has lost changes since, or was restored: some that you were told of may not be there. "
-            "Read it anew, and follow from its present revision on.",
+            "The catalogue was restored or lost changes. Read it again and follow from the current revision.",
             revision=position.revision,
         )
 
 
-def _read_batch(
-    snapshot: Snapshot, epoch: str, since: int, collections: Sequence[str]
-) -> tuple[list[Change], int] | None:
+def _read_batch(snapshot: Snapshot, epoch: str, since: int, shown: ChangeFilter) -> tuple[list[Change], int] | None:
     """Return a batch of changes and the seq up to which it is complete, or None if the epoch has changed."""
     position = get_position(snapshot)
     if position.epoch != epoch:
         return None
-    changes = queries.list_changes(snapshot, since, _BATCH, collections)
+    changes = queries.list_changes(snapshot, since, _BATCH, shown)
     return changes, changes[-1].seq if len(changes) == _BATCH else position.revision
 
 
@@ -137,8 +144,8 @@ async def _stream_events(context: RequestContext, since: int, query: _ChangePara
             await context.gate.require_reader(context.request)
             context.reader = await find_reader(context.request, context.site.authenticator)
             if database.get_position().revision > since:
-                collections = _list_collections(context, query)
-                batch = await run_in_threadpool(database.run_read, _read_batch, epoch, since, collections)
+                shown = _choose_changes(context, query)
+                batch = await run_in_threadpool(database.run_read, _read_batch, epoch, since, shown)
                 if batch is None:
                     return
                 changes, since = batch

@@ -1,4 +1,4 @@
-"""Report what does not conform in a vocabulary."""
+"""Report nonconforming records of a vocabulary."""
 
 from pydantic import Field
 
@@ -11,14 +11,14 @@ from lexarium.web.v1.operation import Operation, Parameters, RequestContext, ret
 
 
 class _BySlug(Parameters):
-    slug: str = Field(description="The vocabulary.")
+    slug: str = Field(description="Slug of the vocabulary.")
 
 
 def read_conformance(context: RequestContext, path: _BySlug, snapshot: Snapshot) -> models.Conformance:
-    """What does not conform in a vocabulary
+    """Check conformance of a vocabulary
 
-    Names, hierarchy, references, values and translations: exact numbers, and the first of each kind. For those who may
-    propose changes.
+    Checks names, hierarchy, references, values and translations. Returns exact counts and the first findings of each
+    kind. Requires permission to propose changes.
     """
     [vocabulary] = get_read_scope(context.caller, [path.slug]).vocabularies
     context.caller.require(Permission.PROPOSE, vocabulary.slug)

@@ -1,6 +1,7 @@
 """Operations on the records of a collection: list and edit them, read their versions and relations."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -11,6 +12,7 @@ from starlette.responses import Response
 
 from lexarium.client import models
 from lexarium.domain.editing.edit import flatten_fields, nest_fields, to_draft
+from lexarium.domain.editing.validation import OPTIONAL_KEYS
 from lexarium.domain.identifiers import qualify_id, split_id
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import ListQuery, Record, RecordState
@@ -19,6 +21,7 @@ from lexarium.domain.text.characters import name_key
 from lexarium.domain.text.timestamps import parse_timestamp
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
+from lexarium.services.curation.name_warnings import WriteWarning, find_name_warnings
 from lexarium.services.curation.proposals import ProposalWriter
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.idempotency import WriteResponse
@@ -26,6 +29,7 @@ from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import VersionedRecord, get_published, get_record
 from lexarium.services.serializers import (
+    get_shown_languages,
     list_record_fields,
     serialize_difference,
     serialize_proposal,
@@ -36,6 +40,7 @@ from lexarium.services.vocabularies.access import get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.languages import describe_languages
+from lexarium.web.request_models import Summary
 from lexarium.web.v1.operation import (
     ById,
     LangParam,
@@ -48,31 +53,31 @@ from lexarium.web.v1.operation import (
 )
 from lexarium.web.v1.responses import V1_PATH, json_response
 
-READ_ERRORS = (410, 308)
-"""Statuses if the record to read is retired or merged."""
+READ_ERRORS = (410, 308, 300)
+"""Statuses if the record to read is retired or merged, or if several have its id besides their own."""
 WRITE_ERRORS = (409, 410)
 """Statuses if the record to change is retired or merged, or in conflict."""
 _MAX_PAGE = 1_000
-ReleaseParam = Annotated[str | None, Field(max_length=100, description="Read a release instead of the present.")]
+ReleaseParam = Annotated[str | None, Field(max_length=100, description="Release to read (default: current).")]
 _VersionNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
-AsOfParam = Annotated[int | None, Field(ge=0, le=2**53, description="Read an earlier revision instead of the present.")]
+AsOfParam = Annotated[int | None, Field(ge=0, le=2**53, description="Revision to read (default: current).")]
 
 
 def _reject_nul(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("holds the character U+0000, which no record has.")
+        raise ValueError("contains the character U+0000, which is not allowed.")
     return text
 
 
 def _limit_ids(ids: str) -> str:
     if len(split_commas([ids])) > _MAX_PAGE:
-        raise ValueError(f"should have at most {_MAX_PAGE}.")
+        raise ValueError(f"must have at most {_MAX_PAGE}.")
     return ids
 
 
 def _validate_timestamp(text: str) -> str:
     if parse_timestamp(text) is None:
-        raise ValueError("should be like 2026-01-31T12:00:00.")
+        raise ValueError("must be like 2026-01-31T12:00:00.")
     return text
 
 
@@ -80,8 +85,8 @@ def _validate_fields(text: str, info: ValidationInfo[Collection]) -> str:
     known, names = list_record_fields(info.context), split_commas([text])
     unknown = [name for name in names if name not in known]
     if unknown or not names:
-        wrong = f"names {', '.join(unknown)}, which there is not" if unknown else "should name at least one"
-        raise ValueError(f"{wrong}; there are {', '.join(known)}.")
+        wrong = f"has unknown names ({', '.join(unknown)})" if unknown else "must have at least one"
+        raise ValueError(f"{wrong}; valid: {', '.join(known)}.")
     return text
 
 
@@ -92,20 +97,18 @@ _Timestamp = Annotated[str | None, AfterValidator(_validate_timestamp)]
 
 
 class _ListParameters(Parameters):
-    limit: int = Field(100, ge=1, le=_MAX_PAGE, description="How many at most.")
-    cursor: str | None = Field(None, max_length=1_000, description="`next` of the page before.")
+    limit: int = Field(100, ge=1, le=_MAX_PAGE, description="Maximum number of results.")
+    cursor: str | None = Field(None, max_length=1_000, description="`next` of the previous page.")
     sort: Literal["name", "id", "updated", "-name", "-id", "-updated"] = Field(
-        "name", description="The order; with `-` the other way round."
+        "name", description="Sort field; prefix `-` for descending."
     )
     fields_: _FieldNames = Field(None, alias="fields", max_length=1_000, description="Only these, separated by commas.")
-    name: _Text = Field(None, max_length=10_000, description="With this name, ignoring case.")
+    name: _Text = Field(None, max_length=10_000, description="Filter by name, ignoring case.")
     ids: _Ids = Field(None, max_length=100_000, description="Only these, separated by commas.")
-    class_: _Text = Field(None, alias="class", max_length=100, description="Only of the class with this id, `ctp_…`.")
-    user: _Text = Field(None, max_length=100, description="Only those that the user with this id, `usr_…`, owns.")
-    state: RecordState = Field(RecordState.PUBLISHED, description="published, retired or merged.")
-    flagged: bool | None = Field(
-        None, description="Only those that wait for a curator's look, or only those that do not."
-    )
+    class_: _Text = Field(None, alias="class", max_length=100, description="Filter by class ID, `ctp_…`.")
+    user: _Text = Field(None, max_length=100, description="Filter by ID of the owner, `usr_…`.")
+    state: RecordState = Field(RecordState.PUBLISHED, description="Filter by state: published, retired or merged.")
+    flagged: bool | None = Field(None, description="Filter by curator flag.")
     lang: LangParam = None
     updated_since: _Timestamp = Field(None, max_length=40, description="A date and time, UTC.")
     release: ReleaseParam = None
@@ -120,49 +123,57 @@ class ReadParameters(ById):
     as_of: AsOfParam = None
 
 
-class _RetireParameters(ById):
-    replaced_by: str | None = Field(None, max_length=100, description="The record to use instead.")
+class _CreateParameters(Parameters):
+    summary: Summary = ""
+
+
+class _WriteParameters(ById):
+    summary: Summary = ""
+
+
+class _RetireParameters(_WriteParameters):
+    replaced_by: str | None = Field(None, max_length=100, description="ID of the replacement.")
 
 
 class _VersionParameters(ById):
-    version: _VersionNumber = Field(description="The number of the version.")
+    version: _VersionNumber = Field(description="Version number.")
 
 
 class _DiffParameters(ById):
     """Two versions of a record."""
 
-    from_: _VersionNumber = Field(alias="from", description="The earlier version.")
-    to: _VersionNumber = Field(description="The later version.")
+    from_: _VersionNumber = Field(alias="from", description="Earlier version.")
+    to: _VersionNumber = Field(description="Later version.")
 
 
 class _HierarchyParameters(ById):
-    relation: str | None = Field(None, max_length=100, description="Only along this hierarchy; else along all.")
+    relation: str | None = Field(None, max_length=100, description="Hierarchy to follow (default: all).")
 
 
-class _RelationParameters(ById):
+class _RelationParameters(_WriteParameters):
     """A relation to remove."""
 
-    relation: str = Field(max_length=100, description="The name of the relation.")
-    target: str = Field(max_length=2_000, description="What it points to.")
+    relation: str = Field(max_length=100, description="Name of the relation.")
+    target: str = Field(max_length=2_000, description="Target of the relation.")
 
 
 class RevertRequest(BaseModel, defer_build=True):
     """Version to revert to."""
 
-    version: _VersionNumber = Field(description="The version to go back to.")
+    version: _VersionNumber = Field(description="Version to revert to.")
 
 
 class MergeRequest(BaseModel, defer_build=True):
     """Target of a merge."""
 
-    into: str = Field(description="The id of the survivor.")
+    into: str = Field(description="ID of the target record.")
 
 
 class RelateRequest(BaseModel, defer_build=True):
     """A relation to add."""
 
-    relation: str = Field(min_length=1, description="One that the collection has, or the name of a mapping.")
-    target: str = Field(min_length=1, description="The id of a record; of a mapping, an IRI or a CURIE.")
+    relation: str = Field(min_length=1, description="Relation of the collection, or name of a mapping.")
+    target: str = Field(min_length=1, description="ID of a record; for a mapping, an IRI or a CURIE.")
 
 
 def list_records(context: RequestContext, query: _ListParameters) -> Response:
@@ -199,7 +210,7 @@ def list_records(context: RequestContext, query: _ListParameters) -> Response:
 
 
 def read_record(context: RequestContext, query: ReadParameters) -> Response:
-    """Read a record of a collection"""
+    """Get a record of a collection"""
     return respond_with_record(context, query, context.qualify(query.id))
 
 
@@ -214,26 +225,45 @@ def respond_with_record(context: RequestContext, query: ReadParameters, record_i
             change = queries.get_record_at(snapshot, record_id, revision, collection)
     content = serialize_record(change, presentation=context.translated)
     headers = describe_languages(context.request, [content])
-    suffix = f"-{headers['content-language']}" if "content-language" in headers else ""
-    return json_response(content, etag=f'"{change.version}{suffix}"', **headers)
+    # Names and definitions may be in two languages.
+    languages = get_shown_languages(content) if "content-language" in headers else ()
+    return json_response(content, etag=f'"{"-".join([str(change.version), *languages])}"', **headers)
 
 
-def create_record(context: RequestContext, draft: dict[str, Any], transaction: Transaction) -> WriteResponse:
+def _find_warnings(context: RequestContext, _: _CreateParameters, draft: dict[str, Any]) -> list[WriteWarning]:
+    return find_name_warnings(context.site.record_search, context.collection, draft)
+
+
+def _find_change_warnings(context: RequestContext, path: _WriteParameters, draft: dict[str, Any]) -> list[WriteWarning]:
+    record_id = context.qualify(path.id)
+    current = queries.get_current_record(context.site.database, record_id, context.path_collection).to_record()
+    return find_name_warnings(context.site.record_search, current.collection, draft, current)
+
+
+def serialize_warnings(about_state: Iterable[str], others: Iterable[WriteWarning]) -> dict[str, Any]:
+    """Return the warnings of a write as a part of its response, if there are any: those about its state first."""
+    warnings = [asdict(item) for item in (*(WriteWarning("state", text) for text in about_state), *others)]
+    return {"warnings": warnings} if warnings else {}
+
+
+def create_record(
+    context: RequestContext, query: _CreateParameters, draft: dict[str, Any], transaction: Transaction
+) -> WriteResponse:
     """Create a record"""
-    writer = _open_writer(context, transaction)
+    writer = _open_writer(context, transaction, query.summary)
     created = writer.create(context.collection, flatten_fields(context.collection, draft))
     return to_write_response(context, created, 201)
 
 
-def _open_writer(context: RequestContext, transaction: Transaction) -> RecordWriter | ProposalWriter:
-    return submissions.open_writer(transaction, context.caller, context.vocabulary.slug)
+def _open_writer(context: RequestContext, transaction: Transaction, summary: str) -> RecordWriter | ProposalWriter:
+    return submissions.open_writer(transaction, context.caller, context.vocabulary.slug, summary)
 
 
 def replace_record(
-    context: RequestContext, path: ById, draft: dict[str, Any], transaction: Transaction
+    context: RequestContext, path: _WriteParameters, draft: dict[str, Any], transaction: Transaction
 ) -> WriteResponse:
     """Replace a record"""
-    before, writer = context.find_expected(path.id, transaction), _open_writer(context, transaction)
+    before, writer = context.find_expected(path.id, transaction), _open_writer(context, transaction, path.summary)
     # Without them the further fields stay: clients of before there were any do not send them.
     collection = before.record.collection
     kept = {} if "fields" in draft else nest_fields(collection, to_draft(before.record)).get("fields", {})
@@ -242,25 +272,34 @@ def replace_record(
     )
 
 
-def patch_record(context: RequestContext, path: ById, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
-    """Change fields of a record"""
-    before, writer = context.find_expected(path.id, transaction), _open_writer(context, transaction)
+def patch_record(
+    context: RequestContext, path: _WriteParameters, patch: dict[str, Any], transaction: Transaction
+) -> WriteResponse:
+    """Update fields of a record"""
+    before, writer = context.find_expected(path.id, transaction), _open_writer(context, transaction, path.summary)
     return to_write_response(context, writer.patch(before, _drop_unchanged_system_fields(context, before, patch)))
 
 
 def retire_record(context: RequestContext, query: _RetireParameters, transaction: Transaction) -> WriteResponse:
     """Retire a record"""
-    before, writer = context.find_expected(query.id, transaction), _open_writer(context, transaction)
+    before, writer = context.find_expected(query.id, transaction), _open_writer(context, transaction, query.summary)
     return to_write_response(context, writer.retire(before, query.replaced_by))
 
 
 def _drop_unchanged_system_fields(
     context: RequestContext, before: VersionedRecord, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Drop what is the server's own and unchanged: a client may send a record back as it was read."""
-    view, draft = serialize_record(before.change, before.record, context.presentation), to_draft(before.record)
-    collection = before.record.collection
+    """Drop unchanged read-only fields, so that a client may send a record back as it was read."""
+    collection, draft = before.record.collection, to_draft(before.record)
+    core_names = {
+        "fields",
+        *(name for name in draft if name in collection.core_fields or name not in collection.fields),
+    } - OPTIONAL_KEYS
+    if given.keys() <= core_names - {"fields", "names", "definitions"}:
+        return flatten_fields(collection, given)
+    view = serialize_record(before.change, before.record, context.presentation)
     given = _restore_shown_texts(collection, given, view)
+    given = {name: value for name, value in given.items() if name != "warnings"}  # of the write before
 
     def drop_unchanged(values: Mapping[str, Any], seen: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
         return {
@@ -270,10 +309,6 @@ def _drop_unchanged_system_fields(
             if name in names or name not in seen or orjson.dumps(value) != orjson.dumps(seen[name])
         }
 
-    core_names = {
-        "fields",
-        *(name for name in draft if name in collection.core_fields or name not in collection.fields),
-    }
     changed = drop_unchanged(given, view, core_names)
     if isinstance(given.get("fields"), dict):
         changed["fields"] = drop_unchanged(given["fields"], view.get("fields", {}), draft.keys() - core_names)
@@ -294,7 +329,7 @@ def _restore_shown_texts(
 
 
 def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
-    """Every version, the newest first"""
+    """List versions"""
     versions = queries.list_versions(
         snapshot, context.path_collection, context.qualify(path.id), get_position(snapshot).revision
     )
@@ -302,35 +337,41 @@ def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> di
 
 
 def read_version(context: RequestContext, path: _VersionParameters, snapshot: Snapshot) -> dict[str, Any]:
-    """One version"""
+    """Get a version"""
     change = queries.get_version(snapshot, context.path_collection, context.qualify(path.id), path.version)
     return serialize_record(change, presentation=context.presentation)
 
 
 def compare_versions(context: RequestContext, query: _DiffParameters, snapshot: Snapshot) -> dict[str, Any]:
-    """What differs between two versions, field by field"""
+    """Compare two versions"""
     record_id = context.qualify(query.id)
     differences = queries.diff_versions(snapshot, context.path_collection, record_id, query.from_, query.to)
     items = [serialize_difference(difference) for difference in differences]
     return {"from": query.from_, "to": query.to, "items": items}
 
 
-def revert(context: RequestContext, path: ById, body: RevertRequest, transaction: Transaction) -> WriteResponse:
-    """Make it what it was at a version, as a new version"""
+def revert(
+    context: RequestContext, path: _WriteParameters, body: RevertRequest, transaction: Transaction
+) -> WriteResponse:
+    """Revert to a version"""
     record_id = context.qualify(path.id)
     past = queries.get_version(transaction.flush(), context.path_collection, record_id, body.version)
     current = context.require_expected(get_record(transaction.flush(), record_id))
-    return to_write_response(context, RecordWriter(transaction, context.caller).revert(past, current.version))
+    writer = RecordWriter(transaction, context.caller, summary=path.summary)
+    return to_write_response(context, writer.revert(past, current.version))
 
 
-def merge(context: RequestContext, path: ById, body: MergeRequest, transaction: Transaction) -> WriteResponse:
-    """Merge it into another; answers the survivor"""
+def merge(
+    context: RequestContext, path: _WriteParameters, body: MergeRequest, transaction: Transaction
+) -> WriteResponse:
+    """Merge into another record"""
     before = context.find_expected(path.id, transaction)
-    return to_write_response(context, RecordWriter(transaction, context.caller).merge(before, body.into))
+    writer = RecordWriter(transaction, context.caller, summary=path.summary)
+    return to_write_response(context, writer.merge(before, body.into))
 
 
 def list_relations(context: RequestContext, path: ById, snapshot: Snapshot) -> dict[str, Any]:
-    """Its relations, in both directions, with names"""
+    """List relations"""
     return {
         "items": queries.list_related(
             snapshot, get_published(snapshot, context.path_collection, context.qualify(path.id)).change
@@ -339,35 +380,39 @@ def list_relations(context: RequestContext, path: ById, snapshot: Snapshot) -> d
 
 
 def list_ancestors(context: RequestContext, query: _HierarchyParameters, snapshot: Snapshot) -> dict[str, Any]:
-    """What is above it, the nearest first"""
+    """List ancestors"""
     record = get_published(snapshot, context.path_collection, context.qualify(query.id))
     return queries.list_hierarchy(snapshot, record.change, query.relation, upward=True)
 
 
 def list_descendants(context: RequestContext, query: _HierarchyParameters, snapshot: Snapshot) -> dict[str, Any]:
-    """What is below it, the nearest first"""
+    """List descendants"""
     record = get_published(snapshot, context.path_collection, context.qualify(query.id))
     return queries.list_hierarchy(snapshot, record.change, query.relation, upward=False)
 
 
-def add_relation(context: RequestContext, path: ById, body: RelateRequest, transaction: Transaction) -> WriteResponse:
+def add_relation(
+    context: RequestContext, path: _WriteParameters, body: RelateRequest, transaction: Transaction
+) -> WriteResponse:
     """Add a relation"""
-    before, writer = context.find_expected(path.id, transaction), RecordWriter(transaction, context.caller)
+    before = context.find_expected(path.id, transaction)
+    writer = RecordWriter(transaction, context.caller, summary=path.summary)
     return to_write_response(context, writer.add_relation(before, body.relation, body.target))
 
 
 def remove_relation(context: RequestContext, query: _RelationParameters, transaction: Transaction) -> WriteResponse:
-    """Take a relation away"""
-    before, writer = context.find_expected(query.id, transaction), RecordWriter(transaction, context.caller)
+    """Remove a relation"""
+    before = context.find_expected(query.id, transaction)
+    writer = RecordWriter(transaction, context.caller, summary=query.summary)
     return to_write_response(context, writer.remove_relation(before, query.relation, query.target))
 
 
 def to_write_response(context: RequestContext, result: VersionedRecord | Proposal, status: int = 200) -> WriteResponse:
     """Return the response to a write: the published record with any warnings, or the proposal."""
+    warnings = serialize_warnings(() if isinstance(result, Proposal) else result.warnings, context.warnings)
     if isinstance(result, Proposal):
-        return WriteResponse(202, serialize_proposal(result), f"{V1_PATH}/proposals/{result.id}")
+        return WriteResponse(202, {**serialize_proposal(result), **warnings}, f"{V1_PATH}/proposals/{result.id}")
     change = result.change
-    warnings = {"warnings": result.warnings} if result.warnings else {}
     location = build_record_url(result.record) if status == 201 else None
     content = {**serialize_record(change, result.record, context.presentation), **warnings}
     return WriteResponse(status, content, location, f'"{change.version}"')
@@ -389,6 +434,7 @@ _get = partial(Operation, "GET", has_vocabulary=True)
 _read = partial(_get, errors=READ_ERRORS)
 _edit = partial(Operation, if_match=True, errors=WRITE_ERRORS, has_vocabulary=True)
 _propose = partial(_edit, permission=Permission.PROPOSE)
+_change = partial(_propose, find_warnings=_find_change_warnings)
 _publish = partial(_edit, permission=Permission.PUBLISH)
 
 OPERATIONS = (
@@ -400,12 +446,13 @@ OPERATIONS = (
         CREATED | PROPOSED,
         body=_DRAFT,
         errors=(409,),
+        find_warnings=_find_warnings,
         permission=Permission.PROPOSE,
         has_vocabulary=True,
     ),
     _read("/{collection}/{id}", read_record, returns(models.Record)),
-    _propose("PUT", "/{collection}/{id}", replace_record, CHANGED | PROPOSED, body=_DRAFT),
-    _propose("PATCH", "/{collection}/{id}", patch_record, CHANGED | PROPOSED, body=_PATCH),
+    _change("PUT", "/{collection}/{id}", replace_record, CHANGED | PROPOSED, body=_DRAFT),
+    _change("PATCH", "/{collection}/{id}", patch_record, CHANGED | PROPOSED, body=_PATCH),
     _propose("DELETE", "/{collection}/{id}", retire_record, CHANGED | PROPOSED),
     _get("/{collection}/{id}/history", list_versions, returns(models.History), name="history"),
     _get("/{collection}/{id}/history/{version}", read_version, returns(models.Record), name="one_version"),

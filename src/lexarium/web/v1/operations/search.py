@@ -1,20 +1,33 @@
 """Search records; suggest completions of a prefix."""
 
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
 
 from lexarium.client.models import SearchResults, Suggestions
 from lexarium.domain.errors import Unauthenticated
 from lexarium.domain.record import RecordState
 from lexarium.domain.text.languages import canonicalize_tag, parse_accept_language
-from lexarium.services.search.record_search import MAX_DEPTH, MAX_QUERY_CHARS, SearchQuery
-from lexarium.services.serializers import serialize_search_result, serialize_suggestion
+from lexarium.formats.tables.cells import format_csv
+from lexarium.services.search.record_search import MAX_DEPTH, MAX_DOWNLOADED, MAX_QUERY_CHARS, SearchQuery
+from lexarium.services.serializers import list_hit_rows, serialize_search_result, serialize_suggestion
 from lexarium.services.vocabularies.access import ReadScope, get_read_scope, resolve_collections
+from lexarium.web.http.languages import vary_by_language
+from lexarium.web.http.negotiation import choose_format
 from lexarium.web.http.write_requests import authenticate_request
-from lexarium.web.v1.operation import Operation, Parameters, RequestContext, returns, split_commas, split_names
+from lexarium.web.v1.operation import (
+    JSON,
+    Operation,
+    Parameters,
+    RequestContext,
+    Success,
+    returns,
+    split_commas,
+    split_names,
+)
 from lexarium.web.v1.responses import OrjsonResponse, json_response
 
 
@@ -25,48 +38,56 @@ def _split_unique(values: list[str]) -> tuple[str, ...]:
 def _split_required(values: list[str]) -> tuple[str, ...]:
     if names := _split_unique(values):
         return names
-    raise ValueError("should name at least one.")
+    raise ValueError("must have at least one.")
 
 
 CollectionsParam = Annotated[tuple[str, ...], BeforeValidator(_split_required)]
 """Names of collections in their vocabularies, separated by commas or repeated."""
 VocabulariesParam = Annotated[tuple[str, ...], BeforeValidator(_split_unique)]
 """Slugs of vocabularies, separated by commas or repeated."""
-DEFAULT_COLLECTIONS_TEXT = "left out: all but auxiliary ones."
-VOCABULARIES_TEXT = "Only of these vocabularies, separated by commas or given each; left out: all you may read."
+DEFAULT_COLLECTIONS_TEXT = "default: all except auxiliary ones."
+VOCABULARIES_TEXT = "Vocabularies, comma-separated or repeated (default: all you may read)."
 _StatesParam = Annotated[tuple[str, ...], split_names(RecordState)]
 _AnyCollectionsParam = Annotated[tuple[str, ...], BeforeValidator(_split_unique)]
-_LANGUAGE_TEXT = (
-    "Show names in this language, and within a tier first what matches in it; left out: that of Accept-Language."
-)
+_LANGUAGE_TEXT = "Show names in this language and rank its matches first within a tier (default: from Accept-Language)."
+
+
+_PAGE_SIZE = 10
+_MEDIA_TYPES = {"json": JSON, "csv": "text/csv"}
 
 
 class _SuggestParameters(Parameters):
-    prefix: str = Field(max_length=MAX_QUERY_CHARS, description="What was typed so far.")
-    collection: _AnyCollectionsParam = Field((), description="Only these, separated by commas; left out: all.")
+    prefix: str = Field(max_length=MAX_QUERY_CHARS, description="Prefix to complete.")
+    collection: _AnyCollectionsParam = Field((), description="Collections, comma-separated (default: all).")
     vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
     lang: str | None = Field(None, max_length=100, description=_LANGUAGE_TEXT)
-    limit: int = Field(10, ge=1, le=50, description="How many at most: 10, or from 1 to 50.")
+    limit: int = Field(10, ge=1, le=50, description="Maximum number of results (1 to 50, default 10).")
 
 
 class _SearchParameters(Parameters):
     q: str = Field(
         max_length=MAX_QUERY_CHARS,
-        description='Words or their beginnings, `"phrases"`, an identifier or a CURIE.',
+        description='Words or their beginnings, `"phrases"`, an ID or a CURIE.',
         examples=["working memory"],
     )
     collection: CollectionsParam = Field(
-        (), description=f"Only these, separated by commas or given each; {DEFAULT_COLLECTIONS_TEXT}"
+        (), description=f"Collections, comma-separated or repeated; {DEFAULT_COLLECTIONS_TEXT}"
     )
     vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
-    class_: str | None = Field(
-        None, alias="class", max_length=500, description="Only of this class: its id or its name."
+    class_: str | None = Field(None, alias="class", max_length=500, description="Filter by class: its ID or name.")
+    language: VocabulariesParam = Field(
+        (), description="Languages of names and aliases, such as `de`, comma-separated or repeated (default: any)."
     )
-    state: _StatesParam = Field((), description="Only in these states, likewise; left out: published.")
+    state: _StatesParam = Field((), description="States, comma-separated or repeated (default: published).")
     lang: str | None = Field(None, max_length=100, description=_LANGUAGE_TEXT)
-    limit: int = Field(10, ge=1, le=100, description="How many at most.")
-    offset: int = Field(0, ge=0, le=MAX_DEPTH, description="How many of the best to leave out.")
-    explain: bool = Field(False, description="Say how each score came about.")
+    limit: int | None = Field(
+        None, ge=1, le=100, description=f"Maximum number of results (default: 10; with `format`, {MAX_DOWNLOADED:,})."
+    )
+    offset: int = Field(0, ge=0, le=MAX_DEPTH, description="Results to skip.")
+    explain: bool = Field(False, description="Explain scores.")
+    format: Literal["json", "csv"] | None = Field(
+        None, description="Format to download all hits in (default: a page of JSON, or CSV if `Accept` prefers it)."
+    )
 
 
 async def find_scope(context: RequestContext, chosen: tuple[str, ...]) -> ReadScope:
@@ -85,8 +106,8 @@ def _list_languages(context: RequestContext, tag: str | None) -> tuple[str, ...]
     return parse_accept_language(context.request.headers.get("accept-language"))
 
 
-async def suggest(context: RequestContext, query: _SuggestParameters) -> dict[str, Any]:
-    """The few best completions of what someone types"""
+async def suggest(context: RequestContext, query: _SuggestParameters) -> OrjsonResponse:
+    """Suggest completions"""
     record_search = context.site.record_search
     position = record_search.get_position()  # which makes vocabularies known
     scope = await find_scope(context, query.vocabulary)
@@ -95,19 +116,24 @@ async def suggest(context: RequestContext, query: _SuggestParameters) -> dict[st
     suggestions = await run_in_threadpool(
         record_search.suggest, query.prefix, collections, query.limit, position, scope, languages
     )
-    return {"suggestions": [serialize_suggestion(suggestion) for suggestion in suggestions]}
+    content = {"suggestions": [serialize_suggestion(suggestion) for suggestion in suggestions]}
+    return json_response(content, **vary_by_language(context.request))
 
 
-async def search(context: RequestContext, query: _SearchParameters) -> OrjsonResponse:
-    """Find records by name, alias, definition or identifier
+async def search(context: RequestContext, query: _SearchParameters) -> Response:
+    """Search records
 
-    Hits come in tiers: the identifier, the name, the name folded, an alias, names that begin so, all words in the
-    name, in aliases, in the definition. Folding ignores case, accents, punctuation, hyphens and British and American
-    spelling. Typing mistakes are allowed for where no name or alias has all words. `highlight` tells, in code points,
-    the parts of `matched.text` that were asked for.
+    Hits are ranked in tiers: exact ID, exact name, folded name, alias, initials of a name, names that begin with the
+    query, all words in the name, in aliases, in definition and notes. Folding ignores case, accents, punctuation,
+    hyphens and British and American spelling. Typos are tolerated if no name or alias has all words, but not in numbers
+    and single letters. If no record has all words, `partial` is true: the hits have some of the words, best matches
+    first, and `nearest` has similar names. `highlight` has the parts of `matched.text` that match, in code points.
 
     Names, aliases and definitions are searched in all languages; `matched.language` is that of the text. `collection`
     means the collections of that name in every vocabulary.
+
+    With `format`, or as CSV, the answer is a file of all hits, the best first, up to 10,000. In CSV, what a spreadsheet
+    would run as a formula begins with an apostrophe.
     """
     record_search = context.site.record_search
     position = record_search.get_position()  # which makes vocabularies known
@@ -117,20 +143,33 @@ async def search(context: RequestContext, query: _SearchParameters) -> OrjsonRes
         collections=resolve_collections(scope, query.collection),
         class_ref=query.class_,
         states=tuple(RecordState(name) for name in query.state) or (RecordState.PUBLISHED,),
-        limit=query.limit,
+        limit=query.limit or _PAGE_SIZE,
         offset=query.offset,
         explain=query.explain,
         scope=scope,
         languages=_list_languages(context, query.lang),
+        label_languages=query.language,
     )
-    return await run_in_threadpool(
-        lambda: json_response(
-            serialize_search_result(record_search.search(search_query, position)), vary="Accept-Language"
-        )
-    )
+    chosen_format = query.format or choose_format(context.request, _MEDIA_TYPES, {"vary": "Accept"})
+    headers = vary_by_language(context.request)
+    headers["vary"] = ", ".join(filter(None, ["Accept", headers.get("vary")]))
+    is_download = query.format is not None or chosen_format == "csv"
+    if is_download:
+        headers["content-disposition"] = f'attachment; filename="search-results.{chosen_format}"'
+
+    def run() -> Response:
+        find = record_search.search_all if is_download and query.limit is None else record_search.search
+        result = find(search_query, position)
+        if chosen_format == "json":
+            return json_response(serialize_search_result(result), **headers)
+        table = format_csv(list_hit_rows(result)).encode()
+        return Response(table, headers={"cache-control": "no-cache", **headers}, media_type=_MEDIA_TYPES["csv"])
+
+    return await run_in_threadpool(run)
 
 
+_RESULTS = {200: Success({JSON: SearchResults, _MEDIA_TYPES["csv"]: "SearchTable"}, ("Content-Disposition",))}
 OPERATIONS = (
     Operation("GET", "/suggest", suggest, returns(Suggestions), cacheable=False),
-    Operation("GET", "/search", search, returns(SearchResults)),
+    Operation("GET", "/search", search, _RESULTS, errors=(406,)),
 )

@@ -1,4 +1,4 @@
-"""Describe the service; read any record by its identifier alone."""
+"""Describe the service; read any record by its ID alone."""
 
 from pydantic import Field
 from starlette.responses import Response
@@ -21,7 +21,7 @@ from lexarium.web.v1.operation import (
     returns,
 )
 from lexarium.web.v1.operations.records import READ_ERRORS, ReadParameters, build_record_url, respond_with_record
-from lexarium.web.v1.operations.vocabularies import get_title, list_readable
+from lexarium.web.v1.operations.vocabularies import list_readable
 from lexarium.web.v1.responses import V1_PATH
 
 _LINKED = ("vocabularies", "search", "suggest", "annotate", "changes", "releases", "proposals", "export")
@@ -32,7 +32,7 @@ class _AnyRecordParameters(ReadParameters):
 
 
 def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
-    """What the service holds, and where to go on"""
+    """Get service information"""
     limits, scope = context.site.limits, context.get_scope()
     shown = {
         item.local_name: item for item in get_unqualified_vocabulary().collections if item.name in scope.collections
@@ -45,7 +45,7 @@ def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
         "revision": position.revision,
         "counts": {name: counts[item.name, RecordState.PUBLISHED] for name, item in shown.items()},
         "vocabularies": [
-            {"slug": item.slug, "title": get_title(context, item), "url": f"{V1_PATH}/vocabularies/{item.slug}"}
+            {"slug": item.slug, "title": item.title, "url": f"{V1_PATH}/vocabularies/{item.slug}"}
             for item in list_readable(context)
         ],
         "limits": {
@@ -70,27 +70,26 @@ def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
 
 
 def read_any_record(context: RequestContext, query: _AnyRecordParameters) -> Response:
-    """Any record, whatever its vocabulary and collection
+    """Get a record by ID
 
-    Where several vocabularies have a record of this id, and none defines its prefix, they are listed.
+    Searches all vocabularies. If several have a record with this ID and none defines its prefix, they are listed.
     """
     scope = context.get_scope(query.vocabulary)
     with context.site.database.read() as snapshot:
         try:
             record_id = find_record_id(snapshot, query.id, scope)
         except AmbiguousId as error:
-            candidates = list_candidates(snapshot, error)
-            raise HTTPProblem(300, str(error), {"cache-control": "no-cache"}, candidates=candidates) from None
+            raise build_choice(snapshot, error) from None
     if get_local_id(record_id) != query.id:
-        raise NotFound(f"There is no record with the id {query.id!r}.")  # which redirects to its id
+        raise NotFound(f"Record {query.id!r} not found.")  # which redirects to its id
     return respond_with_record(context, query, record_id)
 
 
-def list_candidates(snapshot: Snapshot, error: AmbiguousId) -> list[dict[str, str | None]]:
-    """Return the records that an id may mean."""
+def build_choice(snapshot: Snapshot, error: AmbiguousId) -> HTTPProblem:
+    """Return a problem that lists the records with this ID."""
     changes = find_latest_changes(snapshot, error.record_ids)
     records = [changes[record_id].to_record() for record_id in error.record_ids]
-    return [
+    candidates = [
         {
             "id": record.local_id,
             "vocabulary": record.collection.vocabulary,
@@ -99,9 +98,10 @@ def list_candidates(snapshot: Snapshot, error: AmbiguousId) -> list[dict[str, st
         }
         for record in records
     ]
+    return HTTPProblem(300, str(error), {"cache-control": "no-cache"}, candidates=candidates)
 
 
 OPERATIONS = (
-    Operation("GET", "/records/{id}", read_any_record, returns(Record), name="any_record", errors=(300, *READ_ERRORS)),
+    Operation("GET", "/records/{id}", read_any_record, returns(Record), name="any_record", errors=READ_ERRORS),
     Operation("GET", "", get_service, returns(Service), name="service"),
 )

@@ -52,12 +52,12 @@ _SHARED_FLAGS = {"default", "valpha"}
 
 
 class VocabularyChange(BaseModel, defer_build=True):
-    """Metadata and rules of a vocabulary. What is left out stays; null takes it away."""
+    """Metadata and rules of a vocabulary. Omitted fields are unchanged; null removes a value."""
 
-    title: PlainText | None = Field(None, max_length=1_000, description="What it is called.")
-    description: PlainText | None = Field(None, max_length=100_000, description="What it covers, and for whom.")
-    licence: PlainText | None = Field(None, max_length=1_000, description="Terms of use, as an IRI or a short text.")
-    publisher: PlainText | None = Field(None, max_length=1_000, description="Who publishes it.")
+    title: PlainText | None = Field(None, max_length=1_000, description="Title.")
+    description: PlainText | None = Field(None, max_length=100_000, description="Scope and audience.")
+    licence: PlainText | None = Field(None, max_length=1_000, description="Licence: an IRI or a short text.")
+    publisher: PlainText | None = Field(None, max_length=1_000, description="Publisher.")
     base: PlainText | None = Field(
         None, max_length=1_000, description="Start of the IRIs of records without an IRI of their own."
     )
@@ -68,29 +68,29 @@ class VocabularyChange(BaseModel, defer_build=True):
         None, alias="schema", description="Name of a built-in schema, or a schema in LinkML YAML."
     )
     prefixes: dict[str, str | None] | None = Field(None, description="Namespaces of CURIEs, by prefix.")
-    defines: list[str] | None = Field(None, max_length=1_000, description="Prefixes whose ids it defines.")
-    minting: PlainText | None = Field(None, max_length=600, description="Rule for new ids, such as `DOID:{n:07}`.")
+    defines: list[str] | None = Field(None, max_length=1_000, description="Prefixes whose IDs belong to it.")
+    minting: PlainText | None = Field(None, max_length=600, description="Pattern of new IDs, such as `DOID:{n:07}`.")
     private: bool | None = Field(None, description="Whether only accounts with a role in it may read it.")
-    default: bool | None = Field(None, description="Whether pages show it first.")
+    default: bool | None = Field(None, description="Whether it is the default vocabulary.")
     valpha: bool | None = Field(None, description="Whether v-alpha and paths without a vocabulary serve it.")
 
 
 class NewVocabulary(VocabularyChange, defer_build=True):
     """A vocabulary."""
 
-    slug: str = Field(max_length=50, description="Its name in addresses: lower-case letters, digits and hyphens.")
+    slug: str = Field(max_length=50, description="Slug used in URLs: lower-case letters, digits and hyphens.")
 
 
 class _BySlug(Parameters):
-    slug: str = Field(description="Of a removed vocabulary.")
+    slug: str = Field(description="Slug of a removed vocabulary.")
 
 
 class _ListParameters(Parameters):
-    removed: bool = Field(False, description="Also removed ones; only admins see them.")
+    removed: bool = Field(False, description="Include removed vocabularies (admins only).")
 
 
 def list_vocabularies(context: RequestContext, query: _ListParameters, snapshot: Snapshot) -> dict[str, Any]:
-    """The vocabularies that you may read, the default one first"""
+    """List vocabularies"""
     if not query.removed:
         return {"items": [_serialize(context, snapshot, vocabulary) for vocabulary in list_readable(context)]}
     slugs = set(context.get_scope().slugs)
@@ -107,13 +107,8 @@ def list_readable(context: RequestContext) -> list[Vocabulary]:
     return [item for item in head_records.list_vocabularies() if item.slug in slugs]
 
 
-def get_title(context: RequestContext, vocabulary: Vocabulary) -> str:
-    """Return the title of a vocabulary. The setting is that of a main one that has none of its own."""
-    return context.site.vocabulary.title if vocabulary == Vocabulary() else vocabulary.title
-
-
 def read_vocabulary(context: RequestContext, snapshot: Snapshot) -> Response:
-    """Metadata, rules and counts of a vocabulary"""
+    """Get a vocabulary"""
     content = _serialize(context, snapshot, context.vocabulary)
     # The version, for If-Match; the revision, since counts change too.
     return json_response(content, etag=f'"{content["version"]}-r{get_position(snapshot).revision}"')
@@ -128,14 +123,16 @@ def create_vocabulary(context: RequestContext, body: NewVocabulary, transaction:
     flags = {name: values.pop(name) for name in _SHARED_FLAGS & values.keys()}
     vocabulary = head_records.create_vocabulary(transaction, context.caller.account.id, body.slug, values)
     if any(flags.values()):
-        raise Conflict("A new vocabulary is not the default one or that of v-alpha. Create it, then change it.")
+        raise Conflict(
+            "A new vocabulary cannot be the default one or that of v-alpha. Create it first, then update it."
+        )
     return _respond(context, transaction, vocabulary, 201)
 
 
 def change_vocabulary(context: RequestContext, patch: dict[str, Any], transaction: Transaction) -> WriteResponse:
-    """Change metadata or rules of a vocabulary
+    """Update a vocabulary
 
-    A schema is refused if it lacks a class that has records, or if it has any other problem.
+    Updates metadata and rules. A schema is rejected if it is invalid or lacks a class that has records.
     """
     change = _to_values(parse_model(VocabularyChange, patch, INVALID_BODY, strict=True))
     if _SHARED_FLAGS & change.keys():
@@ -148,14 +145,14 @@ def change_vocabulary(context: RequestContext, patch: dict[str, Any], transactio
 
 
 def remove_vocabulary(context: RequestContext, transaction: Transaction) -> WriteResponse:
-    """Hide a vocabulary and its records until it is restored"""
+    """Remove a vocabulary (can be restored)"""
     _require_expected(context, transaction)
     vocabulary = head_records.remove_vocabulary(transaction, context.caller.account.id, context.vocabulary.slug)
     return _respond(context, transaction, vocabulary)
 
 
 def restore_vocabulary(context: RequestContext, path: _BySlug, transaction: Transaction) -> WriteResponse:
-    """Show a removed vocabulary again"""
+    """Restore a removed vocabulary"""
     slug = path.slug
     if slug not in VOCABULARIES or not context.caller.has_permission(Permission.ADMINISTER, slug):
         context.get_scope((slug,))
@@ -165,29 +162,29 @@ def restore_vocabulary(context: RequestContext, path: _BySlug, transaction: Tran
 
 
 def read_schema(context: RequestContext) -> Response:
-    """The schema of a vocabulary, as LinkML or JSON Schema"""
+    """Get the schema of a vocabulary as LinkML or JSON Schema"""
     schema = context.vocabulary.schema
     headers = {"cache-control": "no-cache", **_VARY}
-    if choose_format(context.request, _SCHEMA_FORMATS, "The schema", _VARY) == "linkml":
+    if choose_format(context.request, _SCHEMA_FORMATS, _VARY) == "linkml":
         return Response(schema.source, headers=headers, media_type=_YAML)
     return OrjsonResponse(to_json_schema(schema), headers={**headers, "content-type": _JSON_SCHEMA})
 
 
 async def apply_schema(context: RequestContext) -> Response:
-    """Apply a schema in LinkML
+    """Apply a LinkML schema
 
-    Every problem is told with its line, and then nothing is applied.
+    Lists all problems with line numbers. An invalid schema changes nothing.
     """
     request = context.request
     if get_media_type(request) not in _YAML_TYPES:
-        raise HTTPProblem(415, f"The body must be {_YAML}.")
+        raise HTTPProblem(415, f"Request body must be {_YAML}.")
     body = await context.site.limits.read_body(request)
     try:
         source = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = body.count(b"\n", 0, error.start) + 1
-        raise InvalidSchema([LineProblem(line, "This is not UTF-8 text.")]) from None
-    # A line break tells it from the name of a built-in one.
+        raise InvalidSchema([LineProblem(line, "Invalid UTF-8.")]) from None
+    # A line break distinguishes it from the name of a built-in one.
     source = source if "\n" in source else f"{source}\n"
     update = partial(_update, context, values={"schema": source})
     result = await await_write(context.site.database, update)
@@ -205,8 +202,8 @@ def _require_expected(context: RequestContext, transaction: Transaction) -> None
     version = head_records.get_version(transaction.flush(), context.vocabulary.slug)
     expected = context.expected_versions
     if expected is not None and version not in expected:
-        message = f"The vocabulary {context.vocabulary.slug} is at version {version} now."
-        raise VersionConflict(f"{message} Read it again, and change that.", version=version)
+        message = f"Vocabulary {context.vocabulary.slug} is at version {version}."
+        raise VersionConflict(f"{message} Reload it and retry.", version=version)
 
 
 def _to_values(body: VocabularyChange) -> dict[str, Any]:
@@ -223,9 +220,6 @@ def _respond(
 
 def _serialize(context: RequestContext, snapshot: Snapshot, vocabulary: Vocabulary) -> models.Vocabulary:
     version = head_records.get_version(snapshot, vocabulary.slug)
-    if version == 0:
-        # The main vocabulary before it is changed: the settings describe it.
-        vocabulary = context.site.vocabulary
     counts = context.site.database.counts.count_at(snapshot, get_position(snapshot).revision)
     names = vocabulary.schema.collections
     valpha, slug = find_valpha_vocabulary(), vocabulary.slug
@@ -235,7 +229,7 @@ def _serialize(context: RequestContext, snapshot: Snapshot, vocabulary: Vocabula
         "description": vocabulary.description,
         "licence": vocabulary.licence,
         "publisher": vocabulary.publisher,
-        "base": vocabulary.base if vocabulary.base != DEFAULT_BASE else context.site.vocabulary.base,
+        "base": vocabulary.base if vocabulary.base != DEFAULT_BASE else context.site.get_base(context.request),
         "languages": list(vocabulary.languages),
         "schema": vocabulary.schema.name,
         "prefixes": dict(vocabulary.prefixes),

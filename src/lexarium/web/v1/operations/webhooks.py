@@ -22,22 +22,23 @@ from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 
 class _DeliveryParameters(ById):
-    limit: int = Field(100, ge=1, le=subscriptions.MAX_DELIVERIES, description="How many at most.")
+    limit: int = Field(100, ge=1, le=subscriptions.MAX_DELIVERIES, description="Maximum number of results.")
 
 
 def list_webhooks(context: RequestContext, snapshot: Snapshot) -> Response:
-    """Every webhook, the oldest first"""
+    """List webhooks"""
     return OrjsonResponse({"items": [serialize_webhook(webhook) for webhook in subscriptions.list_webhooks(snapshot)]})
 
 
 def add_webhook(context: RequestContext, data: dict[str, Any]) -> WriteResponse:
-    """Have an address told of every change from now on; its secret is told this once
+    """Create a webhook (secret shown once)
 
-    A webhook is told of all vocabularies that are not removed, also of private ones, since an admin may read them.
+    Sends new changes of all vocabularies that are not removed, including private ones, since admins may read them.
 
-    Each change is a POST with what `GET /changes` tells of it, signed as Standard Webhooks, in order, at least once.
+    Each change is a POST with its entry of `GET /changes`, signed (Standard Webhooks), in order, at least once.
 
-    Any answer but 2xx is tried again, later and later; after a day without one that is, the webhook is disabled.
+    Deliveries without a 2xx response are retried with increasing delays; after a day of failures the webhook is
+    disabled.
     """
     settings = parse_webhook(data, allow_private=context.site.settings.allows_private_webhooks)
     webhook = context.site.database.run_write(lambda transaction: subscriptions.create_webhook(transaction, settings))
@@ -45,14 +46,14 @@ def add_webhook(context: RequestContext, data: dict[str, Any]) -> WriteResponse:
 
 
 def read_webhook(context: RequestContext, path: ById, snapshot: Snapshot) -> Response:
-    """A webhook, and how it stands"""
+    """Get a webhook"""
     return OrjsonResponse(serialize_webhook(subscriptions.get_webhook(snapshot, path.id)))
 
 
 def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -> Response:
-    """Change its address, or what it is told of
+    """Update a webhook
 
-    What was not sent yet is sent as the webhook is then. One that is disabled stays so.
+    Pending changes are sent with the new settings. A disabled webhook stays disabled.
     """
     database = context.site.database
     webhook = database.run_read(subscriptions.get_webhook, path.id)
@@ -65,38 +66,38 @@ def change_webhook(context: RequestContext, path: ById, patch: dict[str, Any]) -
 
 
 def remove_webhook(context: RequestContext, path: ById) -> None:
-    """Take a webhook away"""
+    """Delete a webhook"""
     context.site.database.run_write(lambda transaction: subscriptions.delete_webhook(transaction, path.id))
 
 
 def list_deliveries(context: RequestContext, query: _DeliveryParameters, snapshot: Snapshot) -> Response:
-    """What was sent, the newest first; the last thousand are kept"""
+    """List deliveries (last 1,000)"""
     deliveries = subscriptions.list_deliveries(snapshot, query.id, query.limit)
     return OrjsonResponse({"items": [serialize_delivery(delivery) for delivery in deliveries]})
 
 
 def enable_webhook(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
-    """Try again at once, with the change where it stopped"""
+    """Enable a webhook"""
     return WriteResponse(200, serialize_webhook(subscriptions.enable_webhook(transaction, path.id)))
 
 
 def disable_webhook(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
-    """Send nothing until it is enabled again"""
+    """Disable a webhook"""
     return WriteResponse(200, serialize_webhook(subscriptions.disable_webhook(transaction, path.id)))
 
 
 def rotate_secret(context: RequestContext, path: ById, transaction: Transaction) -> WriteResponse:
-    """Give it a new secret, told this once
+    """Rotate the secret (shown once)
 
-    Deliveries are signed with the last secret too, until the next time: a receiver changes over when it likes.
+    Deliveries are also signed with the previous secret until the next rotation, so receivers can switch at any time.
     """
     return WriteResponse(200, _with_secret(subscriptions.rotate_secret(transaction, path.id)))
 
 
 def send_test_delivery(context: RequestContext, path: ById) -> Response:
-    """Send something that is no change, and tell what was answered
+    """Send a test delivery
 
-    The body sent is `{"action": "test", "at": …}`, signed as a change would be; also to one that is disabled.
+    Sends `{"action": "test", "at": …}`, signed like a change, also if the webhook is disabled. Returns the response.
     """
     database = context.site.database
     webhook = database.run_read(subscriptions.get_webhook, path.id)

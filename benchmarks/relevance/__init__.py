@@ -1,0 +1,1 @@
+"""Relevance of search: how often the records that should come first do."""

@@ -1,0 +1,122 @@
+"""Real vocabularies come back as they came: triple by triple, and clause by clause."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pyoxigraph import CanonicalizationAlgorithm, Dataset, RdfFormat, parse
+
+from lexarium.domain.vocabulary import VOCABULARIES
+from lexarium.formats.detection import detect_format
+from lexarium.formats.registry import FORMATS
+from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.file_import import run_import
+from lexarium.services.transfer.import_report import ImportReport
+from lexarium.services.transfer.import_request import ImportMode, ImportRequest
+from lexarium.store.database import Database
+
+_COMMENT = re.compile(" +! .*$")
+_XREFS = re.compile(r"\[([^\[\]]*)\]")
+
+
+def import_file(database: Database, path: Path, slug: str = "", mode: ImportMode = ImportMode.UPDATE) -> ImportReport:
+    return run_import(database, ImportRequest([path], slug, mode=mode))
+
+
+def export(database: Database, slug: str, format: str) -> bytes:
+    vocabulary = VOCABULARIES[slug]
+    return b"".join(export_records(database, vocabulary, FORMATS[format], vocabulary.collections))
+
+
+def parse_rdf(document: bytes, format: RdfFormat, base: str) -> set[str]:
+    dataset = Dataset(parse(document, format, base_iri=base))
+    dataset.canonicalize(CanonicalizationAlgorithm.UNSTABLE)
+    return {str(quad.triple) for quad in dataset}
+
+
+def _sort_xrefs(match: re.Match[str]) -> str:
+    return f"[{', '.join(sorted(match[1].split(', ')))}]"
+
+
+def parse_obo(document: bytes) -> set[tuple[str, str]]:
+    """Return the clauses of a file, each with its stanza, without comments. The order of xrefs does not matter."""
+    clauses, stanza = set(), ""
+    for line in document.decode().splitlines():
+        if line.startswith("["):
+            stanza = line
+        elif line.startswith("id: "):
+            stanza = f"{stanza.partition(' ')[0]} {line}"
+        elif line.strip():
+            clauses.add((stanza, _XREFS.sub(_sort_xrefs, _COMMENT.sub("", line)).rstrip()))
+    return clauses
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "syntax"),
+    [("hcrt.ttl", "skos", RdfFormat.TURTLE), ("do-cancer.owl", "owl", RdfFormat.RDF_XML)],
+)
+def test_rdf_comes_back_triple_by_triple(
+    database: Database, real_vocabularies: Path, name: str, format: str, syntax: RdfFormat
+) -> None:
+    path = real_vocabularies / name
+    report = import_file(database, path)
+    base = f"https://w3id.org/kim/{path.stem}/"
+    written = parse_rdf(export(database, report.vocabulary, format), syntax, base)
+    assert written == parse_rdf(path.read_bytes(), syntax, base)
+    assert [kind.message for kind in report.warnings.kinds if kind.is_loss] == []
+
+
+@pytest.mark.parametrize("name", ["do-cancer.obo", pytest.param("do-nci.obo", marks=pytest.mark.full)])
+def test_obo_comes_back_clause_by_clause(database: Database, real_vocabularies: Path, name: str) -> None:
+    path = real_vocabularies / name
+    report = import_file(database, path)
+    written = parse_obo(export(database, report.vocabulary, "obo"))
+    # The version of the format is that of the writer.
+    original = parse_obo(path.read_bytes()) - {("", "format-version: 1.2")}
+    assert written == original | {("", "format-version: 1.4")}
+    assert [kind.message for kind in report.warnings.kinds if kind.is_loss] == []
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "linkml", "rdfxml", "ntriples", "jsonld"])
+@pytest.mark.parametrize("name", ["hcrt.ttl", "do-cancer.obo"])
+def test_other_formats_change_nothing_out_and_in_again(
+    database: Database, real_vocabularies: Path, tmp_path: Path, name: str, format: str
+) -> None:
+    slug = import_file(database, real_vocabularies / name).vocabulary
+    path = tmp_path / f"again{FORMATS[format].extensions[0]}"
+    path.write_bytes(export(database, slug, format))
+    report = import_file(database, path, slug)
+    assert (report.has_changes, report.conflicts.count) == (False, 0)
+
+
+def test_obo_and_owl_of_one_ontology_agree(database: Database, real_vocabularies: Path) -> None:
+    first = import_file(database, real_vocabularies / "do-cancer.obo")
+    second = import_file(database, real_vocabularies / "do-cancer.owl")
+    assert (second.vocabulary, second.created, second.retired) == (first.vocabulary, {}, {})
+    changes = [change for item in second.affected["updated"] for change in item.changes]
+    # OWL adds the id as an annotation, and qualifiers of definitions.
+    assert {change.field for change in changes} <= {"id", "def"}
+    for change in changes:
+        if change.field == "def":
+            assert change.added == [f"{text} (en)" for text in change.removed]
+
+
+def test_translations_find_their_vocabulary_and_touch_their_language_alone(
+    database: Database, real_vocabularies: Path
+) -> None:
+    slug = import_file(database, real_vocabularies / "do-cancer.obo").vocabulary
+    table = real_vocabularies / "doid-es.tsv"
+    assert detect_format(table.name, table.read_bytes()[:1000]).name == "translation"
+    report = import_file(database, table, slug)
+    assert report.updated["term"] > 100
+    assert {
+        language for item in report.affected["updated"] for change in item.changes for language in change.removed
+    } == set()
+    assert [kind.message for kind in report.warnings.kinds] == [f"is not in the vocabulary {slug}; it was skipped"]
+    assert not import_file(database, table, slug).has_changes
+
+
+def test_two_subsets_of_one_ontology_stay_apart(database: Database, real_vocabularies: Path) -> None:
+    slugs = [import_file(database, real_vocabularies / name).vocabulary for name in ("do-cancer.obo", "do-nci.obo")]
+    assert len(set(slugs)) == 2
+    assert not import_file(database, real_vocabularies / "do-cancer.obo").has_changes

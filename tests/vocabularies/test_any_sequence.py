@@ -1,0 +1,40 @@
+"""Any sequence of writes to several vocabularies leaves what a simple model says, and shows it to who may read it."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.support.databases import DatabaseUrlFactory
+from tests.support.vocabulary_machine import VocabularyMachine
+
+
+@pytest.fixture
+def machine(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> type[VocabularyMachine]:
+    engine: str = request.param
+
+    class OnThisEngine(VocabularyMachine):
+        pass
+
+    OnThisEngine.new_url = staticmethod(lambda: new_url(engine))
+    return OnThisEngine
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("machine", "runs"),
+    [("sqlite", 1), pytest.param("sqlite", 12, marks=pytest.mark.full), ("postgres", 4)],
+    indirect=["machine"],
+)
+def test_everyone_reads_what_the_model_says_after_any_sequence_of_writes(
+    machine: type[VocabularyMachine], runs: int
+) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=runs,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
