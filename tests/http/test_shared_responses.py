@@ -305,6 +305,8 @@ def run_random_changes(url: str, steps: int, workers: int, seed: int) -> None:
         for step in range(steps):
             editor._admin = editors[step % 2]
             editor.change()
+            # On PostgreSQL, another node learns of a change within milliseconds.
+            wait_until(lambda: is_same(cached, fresh, "/api/v1"))
             accept = random.choice(_ACCEPTED)
             paths = random.sample(editor.paths, min(len(editor.paths), 15))
             compare(cached, fresh, paths, accept, connections=2 * workers)

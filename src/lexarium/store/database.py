@@ -94,8 +94,9 @@ class Database:
         self._damage_reason: str | None = None
         self._is_damage_recorded = False
         self._damage_lock = threading.Lock()
-        # Epoch and number of the last change of the vocabularies that are registered.
+        # Epoch and number of the last change of the vocabularies that are registered; None after a rollback.
         self._vocabularies_position: SharedValue[tuple[str, int] | None] = SharedValue(None)
+        self._vocabularies_lock = threading.Lock()
 
     @property
     def load(self) -> DatabaseLoad:
@@ -160,7 +161,12 @@ class Database:
     def write(self) -> Iterator[Transaction]:
         """Begin a write transaction. It is committed at the end of the block, and rolled back on an error."""
         require_undamaged(self._damage_reason, self.location)
-        with self.translate_errors(), self.backend.connect_write() as connection, connection.begin():
+        with (
+            self.translate_errors(),
+            self._forget_vocabularies_on_error(),
+            self.backend.connect_write() as connection,
+            connection.begin(),
+        ):
             position = self.backend.lock_catalogue(connection)
             start_position = reconcile_position(position, self._min_position(), self.location)
             transaction = Transaction(connection, start_position, self._last_numbers)
@@ -230,21 +236,38 @@ class Database:
 
     @depend_on()
     def follow_vocabularies(self, connection: Connection, position: Position | None = None) -> bool:
-        """Register the vocabularies as a transaction sees them, unless they are those already; return whether."""
+        """Register the vocabularies as a transaction sees them, unless they are not newer; return whether."""
         position = position or read_position(connection)
-        is_new = self._vocabularies_position.get() != (position.epoch, position.vocabularies)
-        if is_new:
-            register_vocabularies(vocabularies.list_vocabularies(connection))
-            self._vocabularies_position.set((position.epoch, position.vocabularies))
+        current = (position.epoch, position.vocabularies)
+        with self._vocabularies_lock:
+            registered = self._vocabularies_position.get()
+            # A thread with an old snapshot must not bring back a vocabulary that was removed or made private since.
+            is_new = registered is None or registered[0] != current[0] or registered < current
+            if is_new:
+                register_vocabularies(vocabularies.list_vocabularies(connection))
+                self._vocabularies_position.set(current)
         return is_new
+
+    def reload_vocabularies(self) -> None:
+        """Register the vocabularies as the database has them, after others that may not have been committed."""
+        self._vocabularies_position.set(None)
+        self.run_read(self.follow_vocabularies)
 
     @contextmanager
     def isolate_vocabularies(self) -> Iterator[None]:
         """Register vocabularies for the current thread alone: those of a long write, before it is committed."""
         with isolate_values():
-            self._vocabularies_position.set(None)
-            self.run_read(self.follow_vocabularies)
+            self.reload_vocabularies()
             yield
+
+    @contextmanager
+    def _forget_vocabularies_on_error(self) -> Iterator[None]:
+        """Have the vocabularies registered again if a transaction that has registered its own is rolled back."""
+        try:
+            yield
+        except BaseException:
+            self._vocabularies_position.set(None)
+            raise
 
     def observe_position(self, position: Position) -> None:
         """Take note of a position that was read or written, so that no older one is returned."""

@@ -13,7 +13,7 @@ from lexarium.domain.vocabulary import (
 )
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
 from lexarium.services.transfer.import_report import ImportReport, ProblemList
-from lexarium.store import change_log, vocabularies
+from lexarium.store import change_log
 from lexarium.store.change_log import ImportedVersion
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
@@ -110,6 +110,4 @@ class HeadStage:
     def close(self, database: Database) -> None:
         """Register the vocabularies as the database has them."""
         if self._is_registered:
-            with database.read() as snapshot:
-                register_vocabularies(vocabularies.list_vocabularies(snapshot))
-                database.follow_vocabularies(snapshot)
+            database.reload_vocabularies()
