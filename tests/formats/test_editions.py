@@ -13,7 +13,9 @@ from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import CONCEPT
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
 from lexarium.services.maintenance.database_check import check_database
+from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
+from lexarium.services.transfer.import_request import ImportRequest
 from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions
 from lexarium.store.database import Database
@@ -200,6 +202,45 @@ def test_a_relation_that_the_file_tells_no_more_goes_though_another_field_was_ed
 
 def build_concept(**values: Any) -> ParsedRecord:
     return ParsedRecord(1, "concept", fields={"id": "trm_a", "name": "a"}, **values)
+
+
+STATEMENTS = {
+    "a.obo": """format-version: 1.4
+
+[Term]
+id: trm_a
+name: a
+synonym: "also a" EXACT []
+""",
+    "a.ttl": """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+<http://localhost:8000/id/trm_a> a skos:Concept ; skos:prefLabel "a" ; skos:altLabel "also a" .
+""",
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_an_import_of_statements_keeps_what_a_later_edition_is_compared_with(
+    database: Database, curator: Curator, import_edition: EditionImporter, tmp_path: Path, name: str
+) -> None:
+    import_edition(relationships=[build_kind_of("b")])
+    curator.edit("trm_a", name="ours")
+    curator.run(lambda writer: writer.add_relation(writer.get_record("trm_a"), "PARTOF", "trm_c"))
+    curator.run(lambda writer: writer.remove_relation(writer.get_record("trm_a"), "KINDOF", "trm_b"))
+    (tmp_path / name).write_text(STATEMENTS[name])
+    report = run_import(database, ImportRequest([tmp_path / name], vocabulary="main"))
+    assert dict(report.updated) == {"concept": 1}
+    edited = load_record(database, "trm_a")
+    assert [alias.text for alias in edited.aliases] == ["also a"]
+    assert edited.relations == {Relation("trm_a", "PARTOF", "trm_c")}
+    for _ in range(2):
+        import_edition(relationships=[build_kind_of("b")], definition_text="Their words.", def_id="def_new")
+        record = load_record(database, "trm_a")
+        assert (record.fields["name"], record.definition) == ("ours", "Their words.")
+        assert (record.aliases, record.relations) == (edited.aliases, edited.relations)
+    report = import_edition(relationships=[build_kind_of("b")], name="theirs", definition_text="Their words.")
+    assert [conflict.field for conflict in report.conflicts.items] == ["name"]
+    assert load_record(database, "trm_a").fields["name"] == "ours"
+    assert check_database(database).problems == []
 
 
 def test_aliases_and_sources_are_taken_kept_and_told_like_fields(database: Database, curator: Curator) -> None:

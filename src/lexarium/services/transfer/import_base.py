@@ -11,6 +11,7 @@ from lexarium.domain.schema.collections import Collection
 from lexarium.store import revisions
 from lexarium.store.imports import base_values
 from lexarium.store.position import Snapshot
+from lexarium.store.transaction import Transaction
 
 _RELATIONS_KEY = "relations"
 
@@ -61,6 +62,19 @@ class ImportBase:
         if imported_relations != merged_relations:
             self.unapplied[_RELATIONS_KEY] = group_targets(imported_relations)
 
+    def keep(self, before: Record, after: Record) -> None:
+        """Keep the base of what people have changed; of the rest, an import of statements makes `after` the base."""
+        old, new = to_values(before), to_values(after)
+        # A text that the import has replaced is no edit any more. A list is one still: the import adds to it.
+        unapplied = {
+            name: value
+            for name, value in self.values.items()
+            if value not in (old.get(name), new.get(name))
+            and (isinstance(value, list) or old.get(name) == new.get(name))
+        }
+        added, removed = after.relations - before.relations, before.relations - after.relations
+        self.update(unapplied, RelationChanges(before.relations, added, removed), after.relations)
+
 
 def load_bases(
     snapshot: Snapshot,
@@ -76,6 +90,22 @@ def load_bases(
         record_id: ImportBase(latest[record_id], imported.get(record_id), unapplied.get(record_id, {}), survivors)
         for record_id in edited_ids
     }
+
+
+def keep_bases(
+    transaction: Transaction,
+    latest: Mapping[str, Change],
+    before: Mapping[str, Record],
+    after: Mapping[str, Record],
+    survivors: Mapping[str, str],
+) -> None:
+    """Keep the merge bases of edited records that an import of statements changes: its change hides the edits."""
+    connection = transaction.flush()
+    unapplied = base_values.find_unapplied(connection, list(latest))
+    bases = load_bases(connection, latest, unapplied, survivors)
+    for record_id, base in bases.items():
+        base.keep(before[record_id], after[record_id])
+    base_values.save_unapplied(connection, {record_id: base.unapplied for record_id, base in bases.items()})
 
 
 def _list_history_versions(

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lexarium.domain.change import Action, Change
-from lexarium.domain.editing.import_merge import to_values
 from lexarium.domain.editing.merge import mark_merged, redirect_merged_targets
 from lexarium.domain.identifiers import get_local_id, split_id
 from lexarium.domain.identity import prefixes
@@ -16,7 +15,6 @@ from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.formats.resources import expand_id
 from lexarium.services.transfer import import_base
-from lexarium.services.transfer.import_base import NO_RELATIONS, RelationChanges
 from lexarium.services.transfer.import_report import ValueChange
 from lexarium.services.transfer.resource_staging import ResourceStager
 from lexarium.store import change_log, records, relations, revisions, vocabularies
@@ -213,24 +211,17 @@ class RecordAdopter:
         """Let records refer to others by their new ids. What people have edited stays an edit."""
         connection = self.transaction.flush()
         latest = change_log.find_latest(connection, record_ids)
-        bases = import_base.load_bases(connection, latest, base_values.find_unapplied(connection, record_ids), new_ids)
         before, writes = [], []
-        for record_id, change in latest.items():
+        for change in latest.values():
             record = change.to_record()
             redirected = redirect_merged_targets(record, new_ids)
             if record.state == RecordState.MERGED or redirected == record:
                 continue
             before.append(record)
             writes.append(RecordWrite(redirected, change.version + 1, Action.UPDATE))
-            if base := bases.get(record_id):
-                values = to_values(redirected)
-                unapplied = {name: value for name, value in base.values.items() if values.get(name) != value}
-                changes = RelationChanges(redirected.relations, NO_RELATIONS, NO_RELATIONS)
-                base.update(unapplied, changes, redirected.relations)
-        base_values.save_unapplied(
-            connection,
-            {write.record.id: bases[write.record.id].unapplied for write in writes if write.record.id in bases},
-        )
+        redirected_records = {write.record.id: write.record for write in writes}
+        changes = {record_id: latest[record_id] for record_id in redirected_records}
+        import_base.keep_bases(self.transaction, changes, redirected_records, redirected_records, new_ids)
         self._save(before, writes)
 
     def _save(self, before: Sequence[Record], writes: Sequence[RecordWrite]) -> None:

@@ -24,6 +24,7 @@ from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.statement import Reference, Statement, Text, normalize
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.records.lookup import load_merge_chains
+from lexarium.services.transfer import import_base
 from lexarium.services.transfer.import_report import AffectedKind, ValueChange, format_value
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.services.transfer.resource_staging import ResourceStager, iter_warnings
@@ -248,8 +249,11 @@ class ResourceApplier:
             action = Action.RETIRE if is_retired else Action.UPDATE
             writes.append(RecordWrite(record, latest[record_id].version + 1, action))
             self._add_to_report("retired" if is_retired else "updated", record, old)
-        change_log.save_records(self.transaction, writes, actor=self.request.actor, at=self._at)
         changed = [write.record for write in writes]
+        updated = {item.id: item for item in changed if item.id in before}
+        changes = {record_id: latest[record_id] for record_id in updated}
+        import_base.keep_bases(self.transaction, changes, before, updated, {})
+        change_log.save_records(self.transaction, writes, actor=self.request.actor, at=self._at)
         self._update_derived_rows([before[item.id] for item in changed if item.id in before], changed)
 
     def _retire_missing(self) -> None:
