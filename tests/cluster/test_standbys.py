@@ -157,7 +157,11 @@ def test_a_standby_that_is_silent_is_not_waited_for(
     """The statement timeout is far longer than the client of these tests waits."""
     record_id = client.create_with_retry("read before the silence")
     with PostgresProxy(standby.url(NAME)) as network:
-        variables = {"LEXARIUM_DATABASE_READ": network.url, "LEXARIUM_DATABASE_SECONDS": "300"}
+        variables = {
+            "LEXARIUM_DATABASE_READ": network.url,
+            "LEXARIUM_DATABASE_SECONDS": "300",
+            "LEXARIUM_CACHE_MB": "0",  # so that each request reads from the standby
+        }
         with Server(primary.url(NAME), **variables) as node:
             wait_until(lambda: node.get(f"/api/v1/task/{record_id}").status == 200 and count_readers(standby) > 0)
             network.is_flowing.clear()

@@ -31,7 +31,7 @@ from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.maintenance.database_check import check_database
-from lexarium.store import accounts, change_log, migrations, proposals, records, relations, revisions
+from lexarium.store import accounts, change_log, migrations, proposals, records, relations, revisions, write_queue
 from lexarium.store.database import Database
 from lexarium.store.engine.node_state import NodeState
 from lexarium.store.engine.position_queries import read_position
@@ -180,9 +180,10 @@ def test_what_was_before_a_loss_never_comes_back(new_url: DatabaseUrlFactory, tm
 
 
 def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_rows(
-    database: Database, url: str
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A later write of the same group flushes the rows of an earlier one: both fail, the next does not."""
+    monkeypatch.setattr(write_queue, "_MIN_GROUP_SECONDS", 600)
     with database.backend.connect_write() as connection, connection.begin():
         for statement in STUCK_TRIGGERS[database.is_embedded]:
             connection.exec_driver_sql(statement)

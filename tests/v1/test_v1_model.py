@@ -30,7 +30,7 @@ def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> It
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("catalogue", "runs"),
-    [("sqlite", 2), pytest.param("sqlite", 8, marks=pytest.mark.full), ("postgres", 4)],
+    [("sqlite", 2), pytest.param("sqlite", 5, marks=pytest.mark.full), ("postgres", 2)],
     indirect=["catalogue"],
 )
 def test_any_sequence_of_writes_leaves_what_the_model_says(catalogue: type[WriteMachine], runs: int) -> None:

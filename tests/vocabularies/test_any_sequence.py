@@ -22,7 +22,7 @@ def machine(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> type
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("machine", "runs"),
-    [("sqlite", 1), pytest.param("sqlite", 12, marks=pytest.mark.full), ("postgres", 4)],
+    [("sqlite", 1), pytest.param("sqlite", 5, marks=pytest.mark.full), ("postgres", 2)],
     indirect=["machine"],
 )
 def test_everyone_reads_what_the_model_says_after_any_sequence_of_writes(
