@@ -2,8 +2,6 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from tests.support.databases import DatabaseUrlFactory
 from tests.support.full_disk import mount_small_disk
 from tests.support.old_databases import create_old_database
 from tests.support.polling import wait_until
-from tests.support.server import HttpResponse, Server, run_cli
+from tests.support.server import HttpResponse, Server, run_cli, run_cli_with_input
 from tests.support.v1_client import V1Client
 
 NEW_PASSWORD = "another horse battery"
@@ -84,8 +82,8 @@ def test_a_new_password_ends_every_session_and_all_that_was_made_from_one(server
 
 def set_password(server: Server, name: str) -> None:
     """Set a password by the command, which reads it from standard input."""
-    command = [sys.executable, "-m", "lexarium", "user", "password", name, "--database", server.url]
-    subprocess.run(command, input=f"{NEW_PASSWORD}\n", text=True, check=True, capture_output=True)
+    result = run_cli_with_input(f"{NEW_PASSWORD}\n", "user", "password", name, "--database", server.url)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_new_password_of_an_admin_ends_what_their_sessions_made_for_others(server: Server) -> None:

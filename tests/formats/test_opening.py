@@ -5,8 +5,6 @@ import gzip
 import io
 import json
 import lzma
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,7 +27,7 @@ from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import build_term, list_records, write_json
-from tests.support.server import run_cli
+from tests.support.server import run_cli, run_cli_with_input
 
 
 def zip_members(*members: tuple[str, bytes]) -> bytes:
@@ -381,10 +379,9 @@ def test_records_come_from_standard_input_too(tmp_path: Path, new_url: DatabaseU
         (zip_members(("a", TEXT)), 1),
         (b"x\n", 1),
     ):
-        command = [sys.executable, "-m", "lexarium", "import", *options, "-"]
-        ran = subprocess.run(command, input=data, capture_output=True, check=False)
+        ran = run_cli_with_input(data, "import", *options, "-")
         assert ran.returncode == code, ran.stderr
-        assert (b"standard input" in ran.stderr) is bool(code)
+        assert ("standard input" in ran.stderr) is bool(code)
     database = open_database(url)
     assert [record["name"] for record in list_records(database)] == ["first"]
     database.close()

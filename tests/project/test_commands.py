@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.databases import DatabaseUrlFactory
-from tests.support.server import Server, SpawnedServer, build_environment, run_cli
+from tests.support.server import Server, SpawnedServer, run_cli, run_cli_with_input
 from tests.support.terminal import run_in_terminal
 
 LIST_COMMANDS = (["user", "list"], ["token", "list"])
@@ -23,9 +23,9 @@ def database_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/catalogue.db"
 
 
-def test_the_default_database_is_a_file_in_the_working_folder(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "lexarium", "migrate"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=build_environment())
+def test_the_default_database_is_a_file_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_cli("migrate").returncode == 0
     assert (tmp_path / "lexarium.db").is_file()
 
 
@@ -61,9 +61,8 @@ def test_token_create_prints_the_token_alone(url: str) -> None:
 
 def test_a_password_is_read_from_standard_input(database_url: str) -> None:
     run_cli("user", "add", "ada", "--role", "admin", "--database", database_url)
-    command = [sys.executable, "-m", "lexarium", "user", "password", "ada", "--database", database_url]
     for password, code in (("a long enough one", 0), ("short", 1)):
-        result = subprocess.run(command, input=password + "\n", capture_output=True, text=True, check=False)
+        result = run_cli_with_input(password + "\n", "user", "password", "ada", "--database", database_url)
         assert result.returncode == code
         assert password not in result.stdout + result.stderr
 
@@ -90,8 +89,7 @@ def test_accounts_are_listed_changed_and_erased(url: str) -> None:
         ["token", "create", account_ids["Ada"]],
         ["user", "password", account_ids["Ada"]],
     ):
-        command = [sys.executable, "-m", "lexarium", *arguments, "--database", url]
-        result = subprocess.run(command, input="a long enough one\n", capture_output=True, text=True, check=False)
+        result = run_cli_with_input("a long enough one\n", *arguments, "--database", url)
         assert (result.returncode, result.stdout) == (1, "")
         assert "erased" in result.stderr
     with Server(url) as server:
@@ -356,13 +354,6 @@ def test_a_closed_pipe_ends_an_export_quietly(database_url: str, sample_paths: l
     assert result.stderr == ""
 
 
-def test_sigterm_ends_the_server_in_order(database_url: str) -> None:
-    server = SpawnedServer(database_url, "--workers", "2")
-    with server:
-        assert server.get("/healthz").status == 200
-    assert "Traceback" not in server.log
-
-
 def test_logs_are_one_json_object_a_line(database_url: str) -> None:
     with Server(database_url) as server:
         server.get("/")
@@ -425,3 +416,4 @@ def test_a_server_that_is_told_to_end_has_not_failed(database_url: str, workers:
         assert server.get("/healthz").status == 200
         server.stop()
         assert server.returncode == 0
+        assert "Traceback" not in server.log

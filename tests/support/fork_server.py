@@ -49,11 +49,11 @@ _request_lock = threading.Lock()
 class ForkedProcess:
     """Forked command, with the part of the interface of `subprocess.Popen` that tests use."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], stdin: int | None = None) -> None:
         out, child_out = os.pipe()
         err, child_err = os.pipe()
         request = {"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd()}
-        self.pid = _send_request(request, [child_out, child_err])
+        self.pid = _send_request(request, [child_out, child_err, *([] if stdin is None else [stdin])])
         os.close(child_out)
         os.close(child_err)
         self.stdout, self.stderr = os.fdopen(out), os.fdopen(err)
@@ -135,7 +135,7 @@ def _serve_requests(connection: socket.socket) -> None:
     setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
     gc.freeze()  # The garbage collector of a forked process would copy the pages of all that is loaded.
     while True:
-        message, descriptors, _, _ = socket.recv_fds(connection, _MAX_MESSAGE_BYTES, 2)
+        message, descriptors, _, _ = socket.recv_fds(connection, _MAX_MESSAGE_BYTES, 3)
         if not message:
             return
         request = json.loads(message)
@@ -154,9 +154,10 @@ def _serve_requests(connection: socket.socket) -> None:
 
 def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn:
     """Run a command in this forked process, and exit."""
-    for descriptor, standard in zip(descriptors, (1, 2), strict=True):
+    for descriptor, standard in zip(descriptors, (1, 2, 0), strict=False):
         os.dup2(descriptor, standard)
         os.close(descriptor)
+    sys.stdin = os.fdopen(0)  # The one of before knows whether that was seekable.
     os.environ.clear()
     os.environ.update(request["environment"])  # type: ignore[call-overload]
     if any(name.endswith("_LIMIT") for name in os.environ):

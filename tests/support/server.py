@@ -37,7 +37,16 @@ class HttpResponse:
 
 def run_cli(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a `lexarium` command and return its result."""
-    process = ForkedProcess([*map(str, arguments)], {**build_environment(), **environment})
+    return run_cli_with_input(b"", *arguments, **environment)
+
+
+def run_cli_with_input(stdin: str | bytes, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a `lexarium` command with at most 64 KiB of standard input, from a pipe, and return its result."""
+    reader, writer = os.pipe()
+    os.write(writer, stdin.encode() if isinstance(stdin, str) else stdin)
+    os.close(writer)
+    process = ForkedProcess([*map(str, arguments)], {**build_environment(), **environment}, reader)
+    os.close(reader)
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode is not None
     return subprocess.CompletedProcess([*map(str, arguments)], process.returncode, out, err)

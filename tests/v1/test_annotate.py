@@ -35,7 +35,7 @@ from lexarium.web.v1.operations.annotate import render_annotations
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import DEADLINE_SECONDS, wait_until
-from tests.support.server import HttpResponse, Server, run_cli
+from tests.support.server import HttpResponse, Server, run_cli, run_cli_with_input
 
 ANNOTATE_PATH = "/api/v1/annotate"
 
@@ -270,8 +270,7 @@ def sample(sample_url: DatabaseUrlFactory) -> str:
 
 
 def test_the_command_reads_standard_input(sample: str) -> None:
-    command = [sys.executable, "-m", "lexarium", "annotate", "-", "--database", sample]
-    result = subprocess.run(command, input="working memory", capture_output=True, text=True, check=True)
+    result = run_cli_with_input("working memory", "annotate", "-", "--database", sample)
     assert [(row["document"], row["count"]) for row in parse_csv(result.stdout)] == [("standard input", "1")]
 
 
@@ -315,10 +314,12 @@ def test_files_that_cannot_be_read_are_told_all_at_once(sample: str, tmp_path: P
     assert all(name in result.stderr for name in ("a.txt", "b.txt", "directory"))
 
 
-def test_a_cell_that_a_spreadsheet_would_run_is_escaped(sample: str, tmp_path: Path) -> None:
+def test_a_cell_that_a_spreadsheet_would_run_is_escaped(
+    sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "=cmd").write_text("working memory")
-    command = [sys.executable, "-m", "lexarium", "annotate", "=cmd", "--database", sample]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    result = run_cli("annotate", "=cmd", "--database", sample)
     assert parse_csv(result.stdout)[0]["document"] == "'=cmd"
 
 

@@ -100,7 +100,7 @@ def open_documents(path: Path) -> Generator[SourceDocument]:
         bytes_read = file.tell if file.seekable() else int
         head = file.peek(6)[:6]
         if head.startswith(_ZIP_MAGIC):
-            yield from _open_zip_members(path, file)
+            yield from _open_zip_members(display_name, file)
             return
         stream = file
         for magic, opener in _DECOMPRESSORS.items():
@@ -118,7 +118,7 @@ def reject_unsupported(head: bytes) -> None:
         raise UnsupportedFileError("is a tar archive, which is not read: unpack it first")
 
 
-def _open_zip_members(path: Path, file: BinaryIO) -> Iterator[SourceDocument]:
+def _open_zip_members(archive_name: str, file: BinaryIO) -> Iterator[SourceDocument]:
     if not file.seekable():
         raise UnreadableFileError("is a zip archive, which cannot be read from a pipe: give it as a file")
     try:
@@ -135,11 +135,11 @@ def _open_zip_members(path: Path, file: BinaryIO) -> Iterator[SourceDocument]:
         # One limit for all members, by the size of the archive: the sizes that it states may be wrong.
         size = os.fstat(file.fileno()).st_size
         limit = _DecompressionLimit(lambda: size)
-        outer_name = strip_compression_suffix(path.name)
+        outer_name = strip_compression_suffix(PurePath(archive_name).name)
         for member in members:
-            display_name, file_name = f"{path}, {member.filename}", PurePath(member.filename)
+            display_name, file_name = f"{archive_name}, {member.filename}", PurePath(member.filename)
             if len(members) == 1:
-                display_name = str(path)
+                display_name = archive_name
                 # Only the name of the archive may show the format.
                 file_name = PurePath(outer_name) if not file_name.suffix and PurePath(outer_name).suffix else file_name
             name = strip_compression_suffix(file_name.name)
