@@ -19,6 +19,7 @@ from lexarium.services.search.record_search import RecordSearch, SearchQuery
 from lexarium.services.vocabularies.access import get_full_scope, get_read_scope
 from lexarium.store.accounts import set_vocabulary_role
 from lexarium.store.database import Database
+from tests.support.browserless_client import BrowserlessClient
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.reconciliation_schemas import SpecificationSchemas
 from tests.support.server import Server, run_cli
@@ -256,6 +257,16 @@ class TestServer:
         assert server.get("/api/v1/search?q=zyzzyva").json["total"] == 0
         assert server.get("/vocabularies/secret/reconcile", **headers).status == 200
         assert server.get("/vocabularies/secret/reconcile").status == 404
+
+    def test_a_session_of_the_pages_searches_downloads_and_completes_what_its_reader_may_see(
+        self, server: Server
+    ) -> None:
+        client = BrowserlessClient(server)
+        client.sign_in("curator")
+        for path in ("search?q=zyzzyva&format=csv", "search?q=zyzzyva", "suggest?prefix=zyz"):
+            assert "hidden memory" in client.open(f"/api/v1/{path}")
+            assert client.response.headers["cache-control"] == "private, no-cache"
+            assert b"hidden memory" not in server.get(f"/api/v1/{path}").body
 
     def test_texts_are_annotated_with_chosen_vocabularies(self, server: Server) -> None:
         headers = {"Content-Type": "text/plain"}

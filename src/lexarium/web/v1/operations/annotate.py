@@ -27,7 +27,6 @@ from lexarium.web.v1.operations.search import (
     VOCABULARIES_TEXT,
     CollectionsParam,
     VocabulariesParam,
-    find_scope,
 )
 
 MAX_TEXT_BYTES = 10 << 20
@@ -64,7 +63,7 @@ async def annotate(context: RequestContext, query: _AnnotateParameters) -> Respo
     text = await _read_text(context.request, limits)
     annotator = await get_annotator(context.site.annotator_cache)
     # Only now: reading a long text takes a while.
-    scope = await find_scope(context, query.vocabulary)
+    scope = context.get_scope(query.vocabulary)
     collections = resolve_collections(scope, query.collection) or scope.searched_collections
     chunks = render_annotations(annotator.find_mentions(text, frozenset(collections)))
     headers = {"access-control-allow-origin": "*", "cache-control": "no-store"}

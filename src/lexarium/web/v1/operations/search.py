@@ -1,6 +1,5 @@
 """Search records; suggest completions of a prefix."""
 
-from contextlib import suppress
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -8,16 +7,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lexarium.client.models import SearchResults, Suggestions
-from lexarium.domain.errors import Unauthenticated
 from lexarium.domain.record import RecordState
 from lexarium.domain.text.languages import canonicalize_tag, parse_accept_language
 from lexarium.formats.tables.cells import format_csv
 from lexarium.services.search.record_search import MAX_DEPTH, MAX_DOWNLOADED, MAX_QUERY_CHARS, SearchQuery
 from lexarium.services.serializers import list_hit_rows, serialize_search_result, serialize_suggestion
-from lexarium.services.vocabularies.access import ReadScope, get_read_scope, resolve_collections
+from lexarium.services.vocabularies.access import resolve_collections
 from lexarium.web.http.languages import vary_by_language
 from lexarium.web.http.negotiation import choose_format
-from lexarium.web.http.write_requests import authenticate_request
 from lexarium.web.v1.operation import (
     JSON,
     Operation,
@@ -90,15 +87,6 @@ class _SearchParameters(Parameters):
     )
 
 
-async def find_scope(context: RequestContext, chosen: tuple[str, ...]) -> ReadScope:
-    """Return the vocabularies that a request is about; raise NotFound. Reading needs no token."""
-    caller = None
-    if "authorization" in context.request.headers:
-        with suppress(Unauthenticated):
-            caller = await authenticate_request(context.request, context.site.authenticator)
-    return get_read_scope(caller, chosen)
-
-
 def _list_languages(context: RequestContext, tag: str | None) -> tuple[str, ...]:
     """Return the languages of a reader, best first; raise InvalidInput."""
     if tag:
@@ -110,7 +98,7 @@ async def suggest(context: RequestContext, query: _SuggestParameters) -> OrjsonR
     """Suggest completions"""
     record_search = context.site.record_search
     position = record_search.get_position()  # which makes vocabularies known
-    scope = await find_scope(context, query.vocabulary)
+    scope = context.get_scope(query.vocabulary)
     collections = resolve_collections(scope, query.collection)
     languages = _list_languages(context, query.lang)
     suggestions = await run_in_threadpool(
@@ -137,7 +125,7 @@ async def search(context: RequestContext, query: _SearchParameters) -> Response:
     """
     record_search = context.site.record_search
     position = record_search.get_position()  # which makes vocabularies known
-    scope = await find_scope(context, query.vocabulary)
+    scope = context.get_scope(query.vocabulary)
     search_query = SearchQuery(
         text=query.q,
         collections=resolve_collections(scope, query.collection),
