@@ -48,6 +48,21 @@ def test_a_name_of_the_files_is_compared_with_those_that_were_there(database: Da
     assert not _list_kinds(_import_skos(database, tmp_path, {"more": "something else"})), "none of them is in the file"
 
 
+def test_names_are_compared_in_all_languages(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "names.ttl"
+    names = {"a": '"sleep"@en, "Schlaf"@de', "b": '"sleeping"@en, "Schlaf"@de', "c": '"Schläfe"@de, "temple"@en'}
+    names["d"] = '"colour"@en, "color"@en-US'
+    lines = [f"ex:{local_id} a skos:Concept ; skos:prefLabel {labels} ." for local_id, labels in names.items()]
+    file.write_text(_PREFIXES + "ex:scheme a skos:ConceptScheme .\n" + "\n".join(lines))
+    kinds = _list_kinds(run_import(database, ImportRequest([file], vocabulary="names")))
+    count, [detail] = kinds["several concepts have this name"]
+    assert count == 1, "d has no name of another record"
+    assert detail.startswith("Schlaf (names:a, names:b)")
+    count, details = kinds["two concepts have similar names"]
+    assert count == 2, "a and b share a name, and c is similar to both"
+    assert all("Schläfe (names:c)" in detail for detail in details)
+
+
 def test_records_that_are_imported_by_field_are_compared_within_their_class(database: Database, tmp_path: Path) -> None:
     terms = [build_term("one", name="Go/no-go"), build_term("two", name="go no go"), build_term("three", name="stop")]
     file = tmp_path / "concept.json"

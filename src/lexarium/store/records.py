@@ -12,7 +12,7 @@ from lexarium.domain.schema.collections import VOCABULARY, Collection
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import name_key
 from lexarium.store.dependencies import depend_on
-from lexarium.store.schema import record_table, relation_table
+from lexarium.store.schema import label_table, record_table, relation_table
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ BATCH_SIZE = 1_000
 # Execution options of a query whose rows are not all held in memory.
 STREAM_OPTIONS = {"yield_per": BATCH_SIZE}
 
-_record = record_table.c
+_record, _label = record_table.c, label_table.c
 _COLUMNS = (_record.id, _record.collection, _record.state, _record.version, _record.body)
 _SEARCH_HIT = func.substr(_record.body, 1, _record.hit_length)
 IS_PUBLISHED = _record.state == RecordState.PUBLISHED
@@ -128,9 +128,11 @@ def find_by_name_keys(
 
 
 def iter_names(connection: Connection, collection: str) -> Iterator[Sequence[tuple[str, str]]]:
-    """Yield batches of the ids and names of the published records of a collection."""
-    query = select(_record.id, _record.name).where(_record.collection == collection, IS_PUBLISHED)
-    with connection.execute(query, execution_options=STREAM_OPTIONS) as result:
+    """Yield batches of the ids and names, in all languages, of the published records of a collection."""
+    is_listed = (_record.collection == collection) & IS_PUBLISHED
+    shown = select(_record.id, _record.name).where(is_listed)
+    translated = select(_label.record, _label.name).join(record_table, _record.id == _label.record).where(is_listed)
+    with connection.execute(shown.union_all(translated), execution_options=STREAM_OPTIONS) as result:
         for rows in result.partitions():
             yield [(record_id, name) for record_id, name in rows]
 

@@ -10,10 +10,10 @@ CREATE TABLE imported (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE name (key TEXT, id TEXT, name TEXT);
 """
 _SELECT_REPEATED = """
-    SELECT key, id, name FROM name WHERE key IN (
+    SELECT key, id, min(name) FROM name WHERE key IN (
         SELECT key FROM name LEFT JOIN imported USING (id)
-        WHERE key <> '' GROUP BY key HAVING count(*) > 1 AND count(imported.id) > 0
-    ) ORDER BY key, id
+        WHERE key <> '' GROUP BY key HAVING count(DISTINCT id) > 1 AND count(imported.id) > 0
+    ) GROUP BY key, id ORDER BY key, id
 """
 
 
