@@ -58,6 +58,7 @@ bench: develop
 
 torture: develop
 	$(BIN)/python -m torture.crash
+	$(BIN)/python -m torture.import_crash
 	$(BIN)/python -m torture.request_fuzz
 	$(BIN)/python -m torture.import_fuzz
 	$(BIN)/python -m torture.overload

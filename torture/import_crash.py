@@ -1,7 +1,8 @@
 """Kill imports at random moments; verify that each has stored all of its file or nothing.
 
-Run it from the repository's root as `python -m torture.import_crash FILE...`. Files are imported in their order, so
-that a translation finds its terms. It exits with 1 if the catalogue is inconsistent.
+Run it from the repository's root as `python -m torture.import_crash [FILE...]`. Files are imported in their order, so
+that a translation finds its terms; without a file, a generated thesaurus is. It exits with 1 if the catalogue is
+inconsistent.
 """
 
 import random
@@ -33,6 +34,7 @@ ENGINES = ("sqlite", "postgres")
 # Longest wait before a kill, in durations of the whole import.
 _LONGEST_WAIT = 1.1
 _TRANSLATIONS = (".tsv",)
+_NAMESPACE = "https://example.org/t"
 
 # Takes the URL of a database, or None for an empty one; returns that of a copy.
 DatabaseCopier = Callable[[str | None], str]
@@ -93,6 +95,17 @@ def _inspect(url: str) -> tuple[int, list[str]]:
         database.close()
 
 
+def write_thesaurus(folder: Path, terms: int) -> Path:
+    """Write a thesaurus in Turtle and return its path."""
+    lines = ["@prefix skos: <http://www.w3.org/2004/02/skos/core#> .", f"<{_NAMESPACE}> a skos:ConceptScheme ."]
+    for number in range(terms):
+        properties = f'skos:inScheme <{_NAMESPACE}> ; skos:prefLabel "term {number}"'
+        lines.append(f"<{_NAMESPACE}/{number}> a skos:Concept ; {properties} .")
+    path = folder / "thesaurus.ttl"
+    path.write_text("\n".join(lines))
+    return path
+
+
 @contextmanager
 def provide_databases(engine: str, folder: Path) -> Iterator[DatabaseCopier]:
     """Yield a function that copies databases."""
@@ -122,7 +135,7 @@ def provide_databases(engine: str, folder: Path) -> Iterator[DatabaseCopier]:
 def main() -> int:
     """Parse the command line, run and return the exit code."""
     parser = ArgumentParser(prog="python -m torture.import_crash", description=__doc__)
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="(a generated thesaurus of 5,000 terms)")
     parser.add_argument("--kills", type=int, default=100, help="kills per engine and file (100)")
     parser.add_argument("--engine", choices=ENGINES, action="append", help="run this engine only; may be repeated")
     parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="seed of the random moments")
@@ -134,7 +147,7 @@ def main() -> int:
         with TemporaryDirectory(prefix="lexarium-torture-") as name, provide_databases(engine, Path(name)) as copy:
             url = copy(None)
             open_database(url).close()
-            for file in options.files:
+            for file in options.files or [write_thesaurus(Path(name), 5_000)]:
                 outcome = run(url, file, options.kills, rng, copy)
                 counts = f"{outcome.stored} stored all, {outcome.kills - outcome.stored} nothing"
                 print(f"{engine}, {file.name}, {outcome.kills} kills: {counts}; {len(outcome.problems)} problems")
