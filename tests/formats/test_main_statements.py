@@ -14,7 +14,7 @@ from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
-from lexarium.services.transfer.import_request import ImportRequest
+from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.store.database import Database
 from tests.support.imports import Curator, build_term, import_json, load_record
 
@@ -97,6 +97,59 @@ def test_what_is_merged_in_a_circle_or_into_nothing_is_retired(database: Databas
     assert states == [*[RecordState.RETIRED] * 3, RecordState.MERGED, RecordState.PUBLISHED]
     assert report.warnings.count == 3
     assert check_database(database).problems == []
+
+
+ADDITION = """ontology: test/more
+
+[Term]
+id: trm_1
+name: colour
+def: "What is seen." []
+synonym: "chroma" EXACT [PMID:1]
+is_a: trm_2
+"""
+
+
+def list_aliases(database: Database) -> list[str]:
+    return [alias.text for alias in load_record(database, "trm_1").aliases]
+
+
+def test_an_ontology_adds_aliases_to_the_text_of_a_record(database: Database, import_text: ImportText) -> None:
+    import_text("concept.csv", "id,name,aliases\ntrm_1,colour,hue|tint\n")
+    import_text("more.obo", ADDITION, vocabulary="main")
+    assert list_aliases(database) == ["hue", "tint", "chroma"]
+    assert load_record(database, "trm_1").fields["alias"] == "hue, tint"
+
+
+def test_a_table_removes_nothing_that_an_ontology_states(database: Database, import_text: ImportText) -> None:
+    table = "id,name,definition,aliases,parents\ntrm_1,colour,,hue|tint,\ntrm_2,quality,,,\n"
+    import_text("concept.csv", table)
+    import_text("more.obo", ADDITION, vocabulary="main")
+    assert not import_text("concept.csv", table).has_changes
+    import_text("concept.csv", table.replace("|tint", ""))
+    colour = load_record(database, "trm_1")
+    assert set(list_aliases(database)) == {"hue", "chroma"}
+    assert (colour.definition, colour.relation_targets) == ("What is seen.", {"KINDOF": ["trm_2"]})
+    qualified = [item.value[0] for item in colour.statements if item.qualifiers]
+    assert qualified == ["chroma"], "references of a synonym stay"
+
+
+def test_a_table_that_is_added_replaces_nothing_and_stays(database: Database, import_text: ImportText) -> None:
+    table = "id,name,definition,aliases,parents\ntrm_1,colour,,hue|tint,\n"
+    addition = (
+        "id,name,definition,aliases,parents,state\ntrm_1,color,What is seen.,shade,trm_2,retired\ntrm_2,quality,,,,\n"
+    )
+    import_text("concept.csv", table)
+    report = import_text("concept.csv", addition, mode=ImportMode.ADD)
+    assert [(item.ours, item.theirs) for item in report.conflicts.items] == [("colour", "color")]
+    for mode in ImportMode.ADD, ImportMode.UPDATE:
+        import_text("concept.csv", table.replace("colour,,", "colour,What is seen.,"), mode=mode)
+        colour = load_record(database, "trm_1")
+        assert (colour.fields["name"], colour.definition, colour.state) == ("colour", "What is seen.", "published")
+        assert set(list_aliases(database)) == {"hue", "tint", "shade"}
+        assert colour.relation_targets == {"KINDOF": ["trm_2"]}
+    with pytest.raises(InvalidInput, match="update or add"):
+        import_text("concept.csv", table, mode=ImportMode.REPLACE)
 
 
 @pytest.mark.parametrize(

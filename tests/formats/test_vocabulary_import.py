@@ -384,6 +384,23 @@ def test_adding_removes_nothing(database: Database, import_text: ImportText) -> 
     assert (red.fields["name"], report.conflicts.count) == ("red", 1)
 
 
+def test_an_update_keeps_what_was_only_added(database: Database, import_text: ImportText) -> None:
+    header = "ontology: test/colours\n\n"
+    red = "[Term]\nid: COL:0001\nname: Red\nxref: WIKI:Rouge\nis_obsolete: true\n\n"
+    teal = '[Term]\nid: COL:0007\nname: teal\nsynonym: "petrol" EXACT []\n'
+    import_text("colours.obo", ONTOLOGY)
+    import_text("more.obo", header + red + teal, mode=ImportMode.ADD)
+    assert not import_text("colours.obo", ONTOLOGY).has_changes
+    newer = ONTOLOGY.replace("name: red", "name: scarlet\nis_obsolete: true")
+    report = import_text("colours.obo", f"{newer}\n[Term]\nid: COL:0007\nname: Teal\n")
+    scarlet, teal_record = read(database, "colours\x1fCOL:0001"), read(database, "colours\x1fCOL:0007")
+    names = [scarlet.fields["name"], teal_record.fields["name"]]
+    assert (names, report.conflicts.count) == (["scarlet", "Teal"], 0)
+    assert "WIKI:Rouge" in {item.value[0] for item in scarlet.statements}
+    assert scarlet.state == RecordState.RETIRED
+    assert [alias.text for alias in teal_record.aliases] == ["petrol"]
+
+
 def test_replacing_retires_what_the_source_no_longer_has(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY)
     without = ONTOLOGY[: ONTOLOGY.index("[Term]\nid: COL:0002")] + "[Term]\nid: COL:0003\nname: rouge\n"

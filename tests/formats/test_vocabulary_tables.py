@@ -25,7 +25,7 @@ from lexarium.services.records.lookup import get_record
 from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
-from lexarium.services.transfer.import_request import ImportRequest
+from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.services.transfer.resource_import import import_resource_files
 from lexarium.store.database import Database
 from tests.support.imports import Curator, open_text
@@ -183,6 +183,63 @@ def test_a_cell_that_was_edited_replaces_an_imported_text_and_no_text_of_people(
     curator.edit("colours\x1fCOL:0002", name="color")
     report = import_text("colours.csv", export(database).replace("color,", "farbe,"))
     assert [(item.ours, item.theirs) for item in report.conflicts.items] == [("color", "farbe")]
+
+
+def test_aliases_of_a_table_have_the_predicate_of_plain_labels(database: Database, import_text: ImportText) -> None:
+    import_text("colours.csv", "id,name,aliases\nc:1,red,crimson|rd @/hidden\n")
+    predicates = {item.value[0]: item.predicate for item in read(database, "c:1").statements}
+    assert (predicates["crimson"], predicates["rd"]) == ("skos:altLabel", "skos:hiddenLabel")
+
+
+@pytest.mark.parametrize("mode", ImportMode)
+def test_aliases_that_a_table_no_longer_has_are_removed_unless_others_state_them(
+    database: Database, import_text: ImportText, curator: Curator, mode: ImportMode
+) -> None:
+    import_text("colours.csv", "id,name,aliases\nc:1,red,crimson|ruby|scarlet\n")
+    import_text("other.csv", "id,aliases\nc:1,scarlet|cherry\n", source="other")
+    texts = ["crimson", "ruby", "scarlet", "cherry", "rosso"]
+    curator.edit("colours\x1fc:1", aliases=[{"text": text} for text in texts])
+    import_text("colours.csv", "id,name,aliases\nc:1,red,crimson\n", mode=mode)
+    removed = set() if mode == ImportMode.ADD else {"ruby"}
+    assert {alias.text for alias in read(database, "c:1").aliases} == set(texts) - removed
+
+
+def test_replacing_a_table_retires_the_rows_that_it_alone_had(
+    database: Database, import_text: ImportText, curator: Curator
+) -> None:
+    table = "collection,id,name,aliases\nconcept,c:1,red,\nconcept,c:2,blue,azure\nconcept,c:3,green,\n"
+    import_text("colours.csv", table + "concept_scheme,c:s,Colours,\n")
+    import_text("other.csv", "id,name,aliases\nc:3,Green,lime\nc:4,pink,\n", source="other")
+    curator.run(lambda writer: writer.create(COLLECTIONS["colours/concept"], {"id": "c:5", "name": "grey"}))
+    import_text("colours.csv", "id,name\nc:5,grey\n")
+    report = import_text("colours.csv", "id,name,aliases\nc:1,red,\n", mode=ImportMode.REPLACE)
+    assert [item.id for item in report.affected["retired"]] == ["c:2"]
+    blue, green, grey = (read(database, item) for item in ("c:2", "c:3", "c:5"))
+    assert (blue.state, blue.fields["name"], len(blue.aliases)) == (RecordState.RETIRED, "blue", 1)
+    assert [(item.state, item.fields["name"]) for item in (green, grey)] == [
+        (RecordState.PUBLISHED, "Green"),
+        (RecordState.PUBLISHED, "grey"),
+    ]
+
+
+def test_a_name_of_another_source_takes_the_place_of_one_that_is_removed(
+    database: Database, import_text: ImportText
+) -> None:
+    import_text("colours.csv", "id,name\nc:1,red\n")
+    import_text("other.csv", "id,name,definition\nc:1,Red,A colour.\n", source="other")
+    import_text("other.csv", "id,name,definition\nc:1,,A colour.\n", source="other")
+    assert read(database, "c:1").fields["name"] == "red"
+
+
+def test_a_table_leaves_the_state_of_a_record_that_was_imported_by_field(
+    database: Database, import_text: ImportText, tmp_path: Path
+) -> None:
+    import_text("colours.csv", "id,name,state\nc:1,red,retired\n")
+    path = tmp_path / "colours.jsonl"
+    path.write_text(export(database, "jsonl").replace("colours", "copy"), encoding="utf-8")
+    run_import(database, ImportRequest([path]))
+    import_text("copy.csv", "id,name,aliases\nc:1,red,crimson\n", "copy")
+    assert read(database, "c:1", "copy").state == RecordState.RETIRED
 
 
 def test_an_unknown_column_is_refused_with_both_remedies(import_text: ImportText) -> None:

@@ -239,6 +239,11 @@ class Record:
         parts = [self._parse_alias(item) for item in self.own_statements if item[0] in ALIAS_SCOPES]
         return tuple(starmap(build_alias, dict.fromkeys(filter(None, parts)))) if parts else ()
 
+    @property
+    def has_qualified_aliases(self) -> bool:
+        """Whether statements of aliases have qualifiers, such as references."""
+        return any(item.qualifiers and item.predicate in ALIAS_SCOPES for item in self.own_statements)
+
     def _parse_alias(self, statement: Statement) -> tuple[str, str, AliasScope] | None:
         """Return the text, language and scope of an alias, or None if a statement is none."""
         scope, text = ALIAS_SCOPES.get(statement.predicate), get_text(statement.value)
@@ -422,17 +427,10 @@ class Record:
                 existing.setdefault(build_alias(*parts), []).append(statement)
         statements: list[Statement] = []
         for alias in dict.fromkeys(aliases):
-            added = Statement(self._get_alias_predicate(alias.scope), Text(alias.text, alias.lang))
+            added = Statement(get_alias_predicate(self.collection, alias.scope), Text(alias.text, alias.lang))
             statements += existing.get(alias, [added])
         replaced = {statement for group in existing.values() for statement in group}
         return self._replace(replaced.__contains__, statements)
-
-    def _get_alias_predicate(self, scope: AliasScope) -> str:
-        declared = self.collection.schema_class.slots_by_predicate
-        own = (
-            predicate for predicate, own_scope in ALIAS_SCOPES.items() if own_scope == scope and predicate in declared
-        )
-        return next(own, ALIAS_PREDICATES[scope])
 
     def with_sources(self, sources: Iterable[str]) -> "Record":
         """Return the record with other sources. Statements of those that stay are kept."""
@@ -730,6 +728,13 @@ def _iter_texts(values: Any) -> Iterator[tuple[str, str]]:
             yield str(value), ""
         elif "text" in value and TYPE not in value.get("qualifiers", ()):
             yield value["text"], value.get("lang", "")
+
+
+def get_alias_predicate(collection: Collection, scope: AliasScope) -> str:
+    """Return the predicate of new aliases of a scope: the first one that the collection has a slot for."""
+    declared = collection.schema_class.slots_by_predicate
+    own = (predicate for predicate, own_scope in ALIAS_SCOPES.items() if own_scope == scope and predicate in declared)
+    return next(own, ALIAS_PREDICATES[scope])
 
 
 def build_relations(source_id: str, targets_by_type: Mapping[str, Iterable[str]]) -> frozenset[Relation]:

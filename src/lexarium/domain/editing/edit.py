@@ -182,7 +182,7 @@ def replace_aliases(record: Record, aliases: tuple[Alias, ...], alias: str | Non
         return record.with_aliases(aliases)
     record = record.state_fields({field: format_aliases(aliases) if alias is None else alias})
     # Aliases that the text fully represents are not stored twice.
-    is_represented = parse_aliases(record.fields[field]) == aliases
+    is_represented = parse_aliases(record.fields[field]) == aliases and not record.has_qualified_aliases
     return record.with_aliases(() if is_represented else aliases)
 
 

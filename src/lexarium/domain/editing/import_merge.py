@@ -47,6 +47,33 @@ class ImportedRecord:
         return values
 
 
+def keep_stated(
+    imported: ImportedRecord, current: Record, stated: Record, *, keeps_values: bool = False
+) -> ImportedRecord:
+    """Return an imported record with what else is stated about the current one, and what it still has.
+
+    Aliases and sources stay. A single value stays where the import has none, or always with `keeps_values`.
+    """
+
+    def choose(name: str, value: Any) -> Any:
+        known = stated.fields.get(name)
+        return known if known and known == current.fields.get(name) and (keeps_values or not value) else value
+
+    fields = {name: value if name == "id" else choose(name, value) for name, value in imported.fields.items()}
+    aliases, sources = imported.aliases, imported.sources
+    kept = [alias for alias in stated.aliases if alias in current.aliases]
+    alias_text = imported.fields.get(current.collection.alias_field or "")
+    if aliases is None and alias_text is not None and kept:
+        others = (alias for alias in current.stored_aliases if alias.lang != current.collection.language)
+        aliases = (*parse_aliases(alias_text), *others)
+        del fields[str(current.collection.alias_field)]
+    if aliases is not None:
+        aliases = tuple(dict.fromkeys((*aliases, *kept)))
+    if sources is not None:
+        sources = tuple(dict.fromkeys((*sources, *(item for item in stated.sources if item in current.sources))))
+    return replace(imported, fields=fields, aliases=aliases, sources=sources)
+
+
 @dataclass(slots=True)
 class ImportMergeResult:
     """Result of merging an import into a record."""

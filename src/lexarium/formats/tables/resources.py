@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader
 
-from lexarium.domain.record import ALIAS_PREDICATES, ALIAS_SCOPES, SOURCE, RecordState
+from lexarium.domain.record import ALIAS_PREDICATES, SOURCE, RecordState, get_alias_predicate
 from lexarium.domain.schema.collections import Collection
 from lexarium.domain.schema.linkml import load_builtin_schema
 from lexarium.domain.schema.predicates import SlotRole
@@ -383,9 +383,7 @@ class _RowParser:
     def _parse_aliases(
         self, column: _Column, cell: str, row: TableRow, resource: ParsedResource, collection: Collection
     ) -> None:
-        declared = collection.schema_class.slots_by_predicate
-        predicates = {scope: predicate for predicate, scope in ALIAS_SCOPES.items() if predicate in declared}
-        predicates = {**ALIAS_PREDICATES, **predicates}
+        predicates = {scope: get_alias_predicate(collection, scope) for scope in ALIAS_PREDICATES}
         self._covered.update((predicate, None) for predicate in predicates.values())
         for alias in split_aliases(cell, column.parts.lang, column.scope):
             if alias.lang and find_tag_problem(alias.lang):

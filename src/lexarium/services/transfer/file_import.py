@@ -58,8 +58,10 @@ def run_import(
         return import_resource_files(database, request, progress)
     if request.adopt:
         raise InvalidInput("Only terms of files that are read as statements, such as RDF and OBO, have ids to adopt.")
-    if request.mode != ImportMode.UPDATE:
-        raise InvalidInput(f"These files can only be imported in the mode {ImportMode.UPDATE}.")
+    has_history = any(_is_history(file, request) for file in request.files)
+    if request.mode == ImportMode.REPLACE or (request.mode == ImportMode.ADD and has_history):
+        modes = [ImportMode.UPDATE] if has_history else [ImportMode.UPDATE, ImportMode.ADD]
+        raise InvalidInput(f"These files can only be imported in the mode {' or '.join(modes)}.")
     return import_files(
         database,
         request.files,
@@ -67,6 +69,7 @@ def run_import(
         format=request.format,
         collection=request.collection,
         column_mapping=request.column_mapping,
+        only_adds=request.mode == ImportMode.ADD,
         prefer=request.prefer,
         dry_run=request.dry_run,
         previewed_revision=request.previewed_revision,
@@ -85,6 +88,11 @@ def _are_tables(request: ImportRequest) -> bool:
     """Return whether all files are tables of records, which can be read several times."""
     formats = [_detect_format(file, request)[0] for file in request.files if file.is_file()]
     return len(formats) == len(request.files) and all(item and item.name in TABLE_FORMATS for item in formats)
+
+
+def _is_history(file: Path, request: ImportRequest) -> bool:
+    file_format = _detect_format(file, request)[0]
+    return file_format is not None and file_format.name == "jsonl"
 
 
 def _are_statements(request: ImportRequest) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from lexarium.domain.change import Action, Change
 from lexarium.domain.editing import import_merge
@@ -16,7 +17,7 @@ from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, build_simple_document
 from lexarium.domain.rendering import render_json
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
-from lexarium.domain.statement import load_statements
+from lexarium.domain.statement import load_statements, normalize
 from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.text.timestamps import now_ms
@@ -37,6 +38,8 @@ from lexarium.store.records import BATCH_SIZE
 from lexarium.store.transaction import Transaction
 from lexarium.store.vocabularies import replace_derived_rows, update_derived_rows
 
+# Source of what imports by field have only added.
+_ADDITIONS = "lexarium:added"
 _PUBLISHED = RecordState.PUBLISHED.value
 _CLASS_COLLECTIONS = {name for collection in COLLECTIONS.values() for name in collection.class_fields.values()}
 
@@ -54,6 +57,8 @@ class ImportApplier:
     actor: str = SYSTEM_USER_ID
     # Whether a record of the catalogue becomes one of a further class if the import has it in another collection.
     may_add_classes: bool = True
+    # Whether lists are only added to, and single values stay.
+    only_adds: bool = False
 
     def __post_init__(self) -> None:
         self._connection = self.transaction.flush()
@@ -61,6 +66,7 @@ class ImportApplier:
         self._existing_count = records.count(self._connection)
         self._has_relations = relations.has_any(self._connection)
         self._has_local_edits = base_values.has_unapplied(self._connection)
+        self._has_sources = base_values.has_statements(self._connection)
         self._is_bulk_load = False
         # Location of the first record that names a class, by class id.
         self._reference_locations: dict[str, str] = {}
@@ -223,6 +229,7 @@ class ImportApplier:
             change_log.bulk_insert(self.transaction, rows, actor=self.actor, at=self._at)
             return
         bases = self._load_bases(latest)
+        others = self._load_others(latest)
         new_rows: list[VersionRow] = []
         writes: list[RecordWrite] = []
         added: list[Relation] = []
@@ -233,7 +240,10 @@ class ImportApplier:
             own_relations = relation_changes.merge()
             item, change = staged.get(record_id), latest.get(record_id)
             if change is not None:
-                write = self._merge_existing(item, change, relation_changes, bases.get(record_id))
+                other = others.get(record_id)
+                if other is not None:
+                    relation_changes = relation_changes._replace(dropped=relation_changes.dropped - other.relations)
+                write = self._merge_existing(item, change, relation_changes, bases.get(record_id), other)
                 writes += [write] if write else []
                 own_relations = write.record.relations if write else relation_changes.existing
             elif item is not None and self._is_bulk_load:
@@ -249,12 +259,43 @@ class ImportApplier:
         self.report.add_relations(added, removed)
         unapplied = {record_id: base.unapplied for record_id, base in bases.items()}
         base_values.save_unapplied(self._connection, unapplied)
+        if self.only_adds:
+            self._save_additions(latest, writes)
 
     def _load_bases(self, latest: Mapping[str, Change]) -> dict[str, ImportBase]:
         """Load the merge bases of records that people have created or edited."""
         unapplied = base_values.find_unapplied(self._connection, list(latest)) if self._has_local_edits else {}
         survivors = {**self._survivors, **self._class_survivors}
         return import_base.load_bases(self._connection, latest, unapplied, survivors)
+
+    def _load_others(self, latest: Mapping[str, Change]) -> dict[str, Record]:
+        """Load what the import does not remove from records: what was stated or added by others."""
+        if self.only_adds:
+            return {record_id: change.to_record() for record_id, change in latest.items()}
+        if not self._has_sources:
+            return {}
+        return {
+            record_id: Record(COLLECTIONS[latest[record_id].collection], record_id, normalize(chain(*stated.values())))
+            for record_id, stated in base_values.find_statements(self._connection, list(latest)).items()
+        }
+
+    def _save_additions(self, latest: Mapping[str, Change], writes: Iterable[RecordWrite]) -> None:
+        """Keep what was added to lists as that of another source, so that no later import removes it."""
+        updated = {write.record.id: write.record for write in writes if write.record.id in latest}
+        known = base_values.find_statements(self._connection, list(updated))
+        additions = {}
+        for record_id, after in updated.items():
+            before = latest[record_id].to_record()
+            added = Record(after.collection, record_id, known.get(record_id, {}).get(_ADDITIONS, ()))
+            added = added.with_aliases(
+                (*added.aliases, *(alias for alias in after.aliases if alias not in before.aliases))
+            )
+            added = added.with_sources(
+                (*added.sources, *(item for item in after.sources if item not in before.sources))
+            )
+            added = added.with_relations(added.relations | (after.relations - before.relations))
+            additions[record_id] = added.statements
+        base_values.save_statements(self._connection, _ADDITIONS, additions)
 
     def _build_new_row(self, item: StagedRecord, own_relations: frozenset[Relation]) -> VersionRow:
         """Build the row of a new record, without parsing it if the file gives all of its fields."""
@@ -279,9 +320,17 @@ class ImportApplier:
         return record
 
     def _merge_existing(
-        self, item: StagedRecord | None, latest: Change, relation_changes: RelationChanges, base: ImportBase | None
+        self,
+        item: StagedRecord | None,
+        latest: Change,
+        relation_changes: RelationChanges,
+        base: ImportBase | None,
+        other: Record | None,
     ) -> RecordWrite | None:
-        """Merge an import into a record and update its base; return the write, or None if the record stays equal."""
+        """Merge an import into a record and update its base; return the write, or None if the record stays equal.
+
+        `other` has what stays of the record because others have stated it.
+        """
         current = latest.to_record()
         is_outdated = self.previewed_revision is not None and latest.seq > self.previewed_revision
         if is_outdated and self.prefer:  # The preference was given for the conflicts of the preview.
@@ -291,6 +340,7 @@ class ImportApplier:
         if item is not None and current.collection.name not in item.collections:
             relation_changes = self._keep_own_relations(item, current, relation_changes)
         imported = ImportedRecord(current.collection, {}) if item is None else self._to_imported_record(item, current)
+        imported = self._keep_others(item, imported, current, other)
         if item is not None and imported.state is None and self._was_import_undone(latest, current):
             imported = replace(imported, state=RecordState.PUBLISHED)
         base_state = None if base is None else base.values
@@ -315,6 +365,24 @@ class ImportApplier:
         changed_fields = list_changed_fields(current, record) if self.report.has_room(kind) else ()
         self.report.add_record(kind, current.id, latest.collection, record.fields["name"], changed_fields)
         return RecordWrite(record, latest.version + 1, Action.RETIRE if is_retired else Action.UPDATE)
+
+    def _keep_others(
+        self, item: StagedRecord | None, imported: ImportedRecord, current: Record, other: Record | None
+    ) -> ImportedRecord:
+        """Return an imported record with what stays of the current one."""
+        if item is None or other is None:
+            return imported
+        if not self.only_adds:
+            return import_merge.keep_stated(imported, current, other)
+        imported = replace(imported, state=None, replaced_by=None)
+        kept = import_merge.keep_stated(imported, current, other, keeps_values=self.prefer != "theirs")
+        shown = set(kept.fields).intersection(current.collection.editable_fields) if self.prefer is None else ()
+        for name in sorted(shown):
+            ours, theirs = kept.fields[name], imported.fields[name]
+            if theirs not in ("", ours):
+                conflict = ImportConflict(self._locate(item), get_local_id(item.id), name, ours, theirs)
+                self.report.conflicts.append(conflict)
+        return kept
 
     def _was_import_undone(self, latest: Change, current: Record) -> bool:
         """Return whether a record is retired only because an import was undone: the next one publishes it again."""

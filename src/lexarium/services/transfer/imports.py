@@ -46,6 +46,7 @@ def import_files(  # noqa: PLR0913
     format: Format | None = None,
     collection: Collection | None = None,
     column_mapping: Mapping[str, str] = _NO_MAPPING,
+    only_adds: bool = False,
     prefer: ConflictPreference | None = None,
     dry_run: bool = False,
     previewed_revision: int | None = None,
@@ -56,7 +57,7 @@ def import_files(  # noqa: PLR0913
     """Import files together, in any order; raise ImportRejected with the problems of all files.
 
     The files are read and validated before the catalogue is locked. Records that are equal stay untouched, and so do
-    values that people have changed since the last import.
+    values that people have changed since the last import. With `only_adds` nothing is removed from them or replaced.
 
     Without a vocabulary, JSON Lines go into the one that they name, all else into the default one. JSON Lines create
     it if it is not there.
@@ -71,7 +72,9 @@ def import_files(  # noqa: PLR0913
     # A collection that does not fit is more often a mistake of the user than a further class.
     may_add_classes = collection is None
     with closing(
-        _ImportRun(database, prefer, dry_run, progress, previewed_revision, may_add_classes, actor, require_access)
+        _ImportRun(
+            database, prefer, dry_run, progress, previewed_revision, may_add_classes, actor, require_access, only_adds
+        )
     ) as run:
         run.total_bytes = sum(map(_size, files))
         run.follows_files = vocabulary is None
@@ -113,6 +116,7 @@ class _ImportRun:
     may_add_classes: bool = True
     actor: str = SYSTEM_USER_ID
     require_access: Callable[[str], None] = lambda slug: None
+    only_adds: bool = False
 
     def __post_init__(self) -> None:
         self.report = ImportReport(self.dry_run)
@@ -212,6 +216,7 @@ class _ImportRun:
                 self.previewed_revision,
                 self.actor,
                 self.may_add_classes,
+                self.only_adds,
             )
             applier.apply(self.progress)
             imported_ids = chain(self._stage.history.iter_ids(), self._stage.iter_ids())

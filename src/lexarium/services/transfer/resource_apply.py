@@ -128,7 +128,7 @@ class ResourceApplier:
                 imported = replace(imported, state=RecordState.RETIRED)
             if current is None:
                 after[record_id] = assign_defaults(imported, self._at)
-                stated[record_id] = (*imported.statements, *_state_to_statements(imported))
+                stated[record_id] = self._build_base(_NO_BASE, imported, imported, _state_to_statements(imported))
                 continue
             if self.request.prefer:  # It was given for the conflicts of the preview.
                 self.request.require_same(latest[record_id], self.transaction.write_id)
@@ -136,12 +136,16 @@ class ResourceApplier:
             is_imported = record_id not in bases and record_id not in edited
             base = _Base(stated_by_others=current.statements) if is_imported else bases.get(record_id, _NO_BASE)
             imported = self._align(current, imported)
-            state = base.state if all(item.keeps_state for item in group) else _state_to_statements(imported)
-            has_new_state = state != base.state or is_imported
+            keeps_state = self.mode == ImportMode.ADD or all(item.keeps_state for item in group)
+            state = base.state if keeps_state else _state_to_statements(imported)
+            # A record that only the undoing of an import has retired is published again.
+            was_undone = is_imported and current.state == RecordState.RETIRED
+            was_undone = (
+                was_undone and latest[record_id].action == Action.REVERT and any(item.collection for item in group)
+            )
+            has_new_state = was_undone or (not keeps_state and (state != base.state or is_imported))
             after[record_id] = self._merge(group, current, imported, base, has_new_state=has_new_state)
-            keeps_all = self.mode == ImportMode.ADD
-            others = [item for item in base.stated if keeps_all or not self.stager.covers(item)]
-            stated[record_id] = (*normalize((*imported.statements, *others)), *state)
+            stated[record_id] = self._build_base(base, imported, after[record_id], state)
         base_values.save_statements(self._connection, self.source, stated)
         self._write(latest, before, after)
 
@@ -177,6 +181,16 @@ class ResourceApplier:
                 if warning not in known:
                     self.report.warnings.add(self.stage.format_location(group[-1]), warning, first.local_id)
         return first
+
+    def _build_base(
+        self, base: _Base, imported: Record, merged: Record, state: tuple[Statement, ...]
+    ) -> tuple[Statement, ...]:
+        """Return what the source states now."""
+        if self.mode == ImportMode.ADD:
+            get_key = build_group_key(merged.collection)
+            return (*extend_base(base.stated, imported.statements, merged.statements, get_key), *state)
+        kept = (item for item in base.stated if not self.stager.covers(item))
+        return (*normalize((*imported.statements, *kept)), *state)
 
     def _load_bases(self, record_ids: Sequence[str]) -> dict[str, _Base]:
         """Return what the source, and what any source, stated about records before."""
@@ -221,6 +235,7 @@ class ResourceApplier:
             before += find_extended(current.statements, imported.statements)
         if self.mode == ImportMode.ADD:
             before = []
+        imported = imported.add_statements(_find_replacements(before, imported.statements, base, get_key))
         result = merge_statements(before, current.statements, imported.statements, get_key, self.request.prefer)
         slots = current.collection.schema_class.slots_by_predicate
         for conflict in result.conflicts:
@@ -228,7 +243,8 @@ class ResourceApplier:
             if slots[(conflict.ours or conflict.theirs)[0].predicate].editable:
                 self.report.add_conflict(self.stage.format_location(group[-1]), imported.local_id, conflict)
         merged = replace(current, statements=result.statements, iri=current.iri or imported.iri)
-        if has_new_state and current.state != RecordState.MERGED and self.mode != ImportMode.ADD:
+        merged = _state_text_aliases(current, imported, merged)
+        if has_new_state and current.state != RecordState.MERGED:
             merged = replace(merged, state=imported.state, replaced_by=imported.replaced_by)
         return merged
 
@@ -273,14 +289,21 @@ class ResourceApplier:
         after = {}
         for record_id, base in bases.items():
             record = before[record_id]
+            get_key = build_group_key(record.collection)
             is_own = base.sources == {self.source} and record_id not in made_by_people
-            if is_own and not self.stager.is_partial:
+            if self.stager.is_partial:
+                # A table of names has the whole records of its collections, one of translations has parts of records.
+                is_own = is_own and record.collection.name in self.stage.collections
+                is_own = is_own and any(item.predicate in record.collection.name_predicates for item in base.stated)
+            if is_own:
                 after[record_id] = replace(record, state=RecordState.RETIRED)
                 continue
             removed = [item for item in base.stated if self.stager.covers(item) and item not in base.stated_by_others]
-            after[record_id] = replace(
-                record, statements=tuple(item for item in record.statements if item not in removed)
-            )
+            replacements = _find_replacements(removed, (), base, get_key)
+            keys = {None, *map(get_key, replacements)}
+            # A name is removed only if another source has one.
+            removed = [item for item in removed if get_key(item) in keys]
+            after[record_id] = record.replace_statements(removed, replacements)
         base_values.save_statements(self._connection, self.source, dict.fromkeys(bases))
         self._write(latest, before, after)
 
@@ -328,6 +351,43 @@ def build_group_key(collection: Collection) -> GroupKey:
         return None if slot.multivalued else (statement.predicate, "")
 
     return get_key
+
+
+def extend_base(
+    base: Iterable[Statement], added: Iterable[Statement], merged: Iterable[Statement], get_key: GroupKey
+) -> tuple[Statement, ...]:
+    """Return what a source states after an import that only adds.
+
+    A single value replaces that of the base if it was taken. Nothing else is part of the base, so that no update
+    removes what was only added.
+    """
+    there = set(merged)
+    taken = [item for item in added if get_key(item) is not None and item in there]
+    keys = set(map(get_key, taken))
+    return normalize((*(item for item in base if get_key(item) not in keys), *taken))
+
+
+def _find_replacements(
+    removed: Iterable[Statement], stated: Iterable[Statement], base: _Base, get_key: GroupKey
+) -> list[Statement]:
+    """Return the single values of other sources, such as names, that take the place of removed ones."""
+    keys = set(map(get_key, removed)) - {None, *map(get_key, stated)}
+    found = {key: item for item in base.stated_by_others if (key := get_key(item)) in keys}
+    return list(found.values())
+
+
+def _state_text_aliases(current: Record, imported: Record, merged: Record) -> Record:
+    """Return a record with statements of the aliases that only its field `alias` has, if others were added.
+
+    Statements in the default language are the whole list of its aliases.
+    """
+    field = current.collection.alias_field
+    if field is None or merged.aliases == current.aliases:
+        return merged
+    if any(item.predicate == current.collection.field_predicates[field] for item in imported.statements):
+        return merged
+    texts = [alias for alias in current.aliases if alias not in current.stored_aliases]
+    return merged.with_aliases(dict.fromkeys((*texts, *merged.stored_aliases))) if texts else merged
 
 
 def _find_empty(statements: Iterable[Statement], others: Iterable[Statement], get_key: GroupKey) -> list[Statement]:

@@ -14,7 +14,7 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_i
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.schema.collections import SCHEMA, VOCABULARY
-from lexarium.domain.statement import Statement, normalize
+from lexarium.domain.statement import Statement
 from lexarium.domain.text.languages import get_primary_subtag
 from lexarium.domain.vocabulary import RULES, VOCABULARIES, Vocabulary, find_valpha_vocabulary
 from lexarium.formats import reading
@@ -28,7 +28,7 @@ from lexarium.services.transfer.import_report import ImportReport, ProblemList
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.services.transfer.name_check import report_repeated_names
 from lexarium.services.transfer.resource_adoption import RecordAdopter
-from lexarium.services.transfer.resource_apply import ResourceApplier, build_group_key
+from lexarium.services.transfer.resource_apply import ResourceApplier, build_group_key, extend_base
 from lexarium.services.transfer.resource_staging import ResourceStager
 from lexarium.services.vocabularies import head_records
 from lexarium.store import change_log, records
@@ -326,12 +326,18 @@ def _update_head_record(transaction: Transaction, stager: ResourceStager, source
     for change in change_log.find_latest(connection, [record_id]).values():
         request.require_same(change, transaction.write_id)
 
+    get_key = build_group_key(VOCABULARY)
+    new_base = stated
+
     def merge(current: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        nonlocal new_base
         before = () if keeps_all else base
-        result = merge_statements(before, current, stated, build_group_key(VOCABULARY), request.prefer)
+        result = merge_statements(before, current, stated, get_key, request.prefer)
         for conflict in result.conflicts:
             stager.report.add_conflict(source, slug, conflict)
+        if keeps_all:
+            new_base = extend_base(base, stated, result.statements, get_key)
         return result.statements
 
     head_records.merge_head_statements(transaction, request.actor, slug, merge)
-    base_values.save_statements(connection, source, {record_id: normalize((*stated, *base)) if keeps_all else stated})
+    base_values.save_statements(connection, source, {record_id: new_base})

@@ -73,6 +73,11 @@ def find_statements(connection: Connection, record_ids: Sequence[str]) -> dict[s
     return statements
 
 
+def has_statements(connection: Connection) -> bool:
+    """Return whether any source has stated anything."""
+    return connection.execute(select(_statement.record).limit(1)).first() is not None
+
+
 def forget_statements(connection: Connection, record_ids: Sequence[str]) -> None:
     """Forget what sources have stated about records, so that their next import brings all of it again."""
     for batch in batched(record_ids):

@@ -35,11 +35,15 @@ class ResourceStage:
         self.close = self._db.close
         # Display names.
         self.files: list[str] = []
+        # Collections that files have records of.
+        self.collections: set[str] = set()
         self.count = 0
 
     def add(self, resource: StagedResource) -> None:
         """Add a resource. Several of one id are one record."""
         self.count += 1
+        if resource.collection:
+            self.collections.add(resource.collection)
         self._db.append("resource", resource)
 
     def format_location(self, resource: StagedResource) -> str:
