@@ -292,7 +292,7 @@ def _first(texts: list[str]) -> str:
 # All vocabularies, removed ones too, by slug.
 VOCABULARIES: Registry[Vocabulary] = Registry()
 # Slugs of the vocabularies that are not removed, by the prefixes that they define.
-_DEFINERS: Registry[str] = Registry()
+_DEFINERS: Registry[tuple[str, ...]] = Registry()
 
 
 def register_vocabularies(vocabularies: Iterable[Vocabulary]) -> None:
@@ -301,7 +301,11 @@ def register_vocabularies(vocabularies: Iterable[Vocabulary]) -> None:
     by_slug = {MAIN_VOCABULARY: by_slug.pop(MAIN_VOCABULARY, Vocabulary()), **by_slug}
     VOCABULARIES.replace(by_slug)
     active = [vocabulary for vocabulary in by_slug.values() if not vocabulary.is_removed]
-    _DEFINERS.replace({prefix: vocabulary.slug for vocabulary in active for prefix in vocabulary.defines})
+    definers: dict[str, tuple[str, ...]] = {}
+    for vocabulary in active:
+        for prefix in dict.fromkeys(vocabulary.defines):
+            definers[prefix] = (*definers.get(prefix, ()), vocabulary.slug)
+    _DEFINERS.replace(definers)
     register_schemas(
         {slug: vocabulary.schema for slug, vocabulary in by_slug.items()},
         {slug: vocabulary.language for slug, vocabulary in by_slug.items()},
@@ -322,8 +326,13 @@ def get_default_vocabulary() -> Vocabulary:
 def find_defining_id(record_id: str) -> str | None:
     """Return the id of a record in the vocabulary that defines its prefix; None if there is none or it is its own."""
     slug, local_id = split_id(record_id)
-    definer = _DEFINERS.get(local_id.partition(":")[0])
-    return None if definer in (None, slug) else qualify_id(str(definer), local_id)
+    definers = list_definers(local_id.partition(":")[0])
+    return None if not definers or definers[-1] == slug else qualify_id(definers[-1], local_id)
+
+
+def list_definers(prefix: str) -> tuple[str, ...]:
+    """Return the slugs of the vocabularies that define a prefix: usually one, or none."""
+    return _DEFINERS.get(prefix, ())
 
 
 def find_valpha_vocabulary() -> Vocabulary | None:

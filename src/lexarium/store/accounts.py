@@ -37,6 +37,8 @@ def find_account_by_id(connection: Connection, account_id: str) -> Account | Non
 
 def find_accounts(connection: Connection, account_ids: Sequence[str]) -> list[Account]:
     """Return those of these accounts that exist."""
+    if not account_ids:
+        return []
     with depend_on([UNLOGGED_TAG]):
         rows = connection.execute(select(account_table).where(_account.id.in_(account_ids))).all()
     return [_to_account(row) for row in rows]

@@ -1,10 +1,11 @@
 """Queries for comments."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, tuple_, update
+from sqlalchemy import Connection, Integer, Select, bindparam, insert, select, tuple_, update
 
 from lexarium.domain.cache_tags import UNLOGGED_TAG
 from lexarium.domain.comment import Comment, CommentAction, CommentThread
@@ -13,6 +14,7 @@ from lexarium.store.schema import comment_table
 from lexarium.store.transaction import Transaction
 
 _comment = comment_table.c
+_SELECT_THREAD = select(comment_table).where(_comment.thread == bindparam("id")).order_by(_comment.at, _comment.id)
 
 
 def add(transaction: Transaction, comment: Comment) -> None:
@@ -24,20 +26,34 @@ def add(transaction: Transaction, comment: Comment) -> None:
 def find_thread(connection: Connection, thread_id: str) -> CommentThread | None:
     """Return the thread with an id, or None."""
     with depend_on([UNLOGGED_TAG]):
-        return next(iter(_load_threads(connection, [thread_id])), None)
+        rows = connection.execute(_SELECT_THREAD, {"id": thread_id}).all()
+    return next(iter(_group_threads(rows)), None)
 
 
 def list_threads(
     connection: Connection, record_id: str, before: tuple[int, str] | None, limit: int
 ) -> list[CommentThread]:
     """Return the next threads about a record, the newest first; `before` is the time and id of the last one."""
-    key = tuple_(_comment.at, _comment.id)
-    query = select(_comment.id).where(_comment.record == record_id, _comment.action == CommentAction.OPEN)
+    parameters: dict[str, Any] = {"record": record_id, "limit": limit}
     if before is not None:
-        query = query.where(key < before)
+        parameters |= zip(("at", "id"), before, strict=True)
     with depend_on([UNLOGGED_TAG]):
-        rows = connection.execute(query.order_by(_comment.at.desc(), _comment.id.desc()).limit(limit))
-        return _load_threads(connection, list(rows.scalars()))
+        rows = connection.execute(_select_threads(has_before=before is not None), parameters).all()
+    return _group_threads(rows)
+
+
+@cache
+def _select_threads(*, has_before: bool) -> Select[Any]:
+    opening = comment_table.alias("opening").c
+    query = select(opening.id, opening.at).where(
+        opening.record == bindparam("record"), opening.action == CommentAction.OPEN
+    )
+    if has_before:
+        query = query.where(tuple_(opening.at, opening.id) < tuple_(bindparam("at"), bindparam("id")))
+    newest_first = opening.at.desc(), opening.id.desc()
+    threads = query.order_by(*newest_first).limit(bindparam("limit", type_=Integer)).subquery().c
+    comments = select(comment_table).join(threads.id.table, _comment.thread == threads.id)
+    return comments.order_by(threads.at.desc(), threads.id.desc(), _comment.at, _comment.id)
 
 
 def list_replies(connection: Connection, account_id: str, since: int, limit: int) -> list[Comment]:
@@ -54,13 +70,11 @@ def erase_author(transaction: Transaction, account_id: str) -> None:
     transaction.bump_accounts_revision()
 
 
-def _load_threads(connection: Connection, thread_ids: Sequence[str]) -> list[CommentThread]:
-    """Return these threads, in this order, without those that do not exist."""
-    query = select(comment_table).where(_comment.thread.in_(thread_ids)).order_by(_comment.at, _comment.id)
-    comments: dict[str, list[Comment]] = {thread_id: [] for thread_id in thread_ids}
-    for row in connection.execute(query):
-        comments[row.thread].append(_to_comment(row))
-    return [CommentThread(items) for items in comments.values() if items]
+def _group_threads(rows: Iterable[Any]) -> list[CommentThread]:
+    comments: dict[str, list[Comment]] = {}
+    for row in rows:
+        comments.setdefault(row.thread, []).append(_to_comment(row))
+    return [CommentThread(items) for items in comments.values()]
 
 
 def _to_comment(row: Any) -> Comment:

@@ -2,9 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, false, func, literal, select, true, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    bindparam,
+    exists,
+    false,
+    func,
+    literal,
+    select,
+    true,
+    union_all,
+)
 
 from lexarium.domain.cache_tags import record_tag, record_tags
 from lexarium.domain.record import RecordState
@@ -172,15 +186,18 @@ def find_parents(connection: Connection, record_id: str, type_names: Sequence[st
     return [RecordName(row.id, row.name) for row in rows if row.state == RecordState.PUBLISHED]
 
 
+_SELECT_COUNTS = union_all(
+    *(
+        select(_relation.relation, is_source, func.count()).where(end == bindparam("id")).group_by(_relation.relation)
+        for end, is_source in ((_relation.source, true()), (_relation.target, false()))
+    )
+)
+
+
 def count_relations(connection: Connection, record_id: str) -> dict[tuple[str, bool], int]:
     """Return the number of relations of a record, by type and whether the record is the source."""
-    ends = ((_relation.source, true()), (_relation.target, false()))
-    queries = (
-        select(_relation.relation, is_source, func.count()).where(end == record_id).group_by(_relation.relation)
-        for end, is_source in ends
-    )
     with depend_on([record_tag(record_id)]):
-        rows = connection.execute(union_all(*queries)).all()
+        rows = connection.execute(_SELECT_COUNTS, {"id": record_id}).all()
     return {(name, bool(is_source)): total for name, is_source, total in rows}
 
 
@@ -191,22 +208,28 @@ def find_neighbors(
     neighbors: dict[tuple[str, bool], list[Neighbor]] = {kind: [] for kind in kinds}
     for start in range(0, len(kinds), _MAX_KINDS):
         batch = kinds[start : start + _MAX_KINDS]
-        parts = [_select_ends(record_id, kind).limit(limit).subquery() for kind in batch]
-        places = [select(literal(place).label("place"), part.c.far) for place, part in enumerate(parts)]
-        ends = union_all(*places).subquery()
-        query = _SELECT_NAMES.add_columns(_record.collection, ends.c.place).join(ends, ends.c.far == _record.id)
+        parameters = {f"type_{place}": type_name for place, (type_name, _) in enumerate(batch)}
+        query = _select_neighbors(tuple(is_source for _, is_source in batch))
         with depend_on([record_tag(record_id)]):
-            rows = connection.execute(query).all()
+            rows = connection.execute(query, {**parameters, "id": record_id, "limit": limit}).all()
         add_cache_tags(record_tags(row.id for row in rows))
         for *neighbor, place in rows:
             neighbors[batch[place]].append(Neighbor._make(neighbor))
     return neighbors
 
 
-def _select_ends(record_id: str, kind: tuple[str, bool]) -> Select[tuple[str]]:
-    type_name, outward = kind
-    near, far = (_relation.source, _relation.target) if outward else (_relation.target, _relation.source)
-    return select(far.label("far")).where(near == record_id, _relation.relation == type_name)
+@lru_cache(maxsize=100)
+def _select_neighbors(directions: tuple[bool, ...]) -> Select[Any]:
+    """Select the records at the far ends of relations, each of the type `type_N`; the first `limit` of each."""
+    parts = []
+    for place, is_source in enumerate(directions):
+        near, far = (_relation.source, _relation.target) if is_source else (_relation.target, _relation.source)
+        ends = select(far.label("far")).where(near == bindparam("id"), _relation.relation == bindparam(f"type_{place}"))
+        part = ends.limit(bindparam("limit", type_=Integer)).subquery()
+        parts.append(select(literal(place).label("place"), part.c.far))
+    all_ends = union_all(*parts).subquery()
+    query = _SELECT_NAMES.add_columns(_record.collection, all_ends.c.place)
+    return query.join(all_ends, all_ends.c.far == _record.id)
 
 
 def list_ids_by_creation(connection: Connection, collection: str) -> list[str]:

@@ -1,10 +1,11 @@
 """Queries of record pages. Each is one statement, so that a page runs few, however much it shows."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, Select, String, bindparam, exists, literal_column, select, union_all
+from sqlalchemy import Connection, Integer, Select, String, bindparam, exists, literal_column, select, union_all
 
 from lexarium.domain.cache_tags import (
     UNLOGGED_TAG,
@@ -203,65 +204,88 @@ def _list_mention_tags(parameters: Mapping[str, Any]) -> Iterator[CacheTag]:
         yield UNLOGGED_TAG
 
 
+def _select_edges(near: Any, far: Any, is_outgoing: str, types: str) -> Select[Any]:
+    return (
+        select(near, _relation.relation, literal_column(is_outgoing), _record.id, _record.name, _record.collection)
+        .join(record_table, (_record.id == far) & IS_PUBLISHED)
+        .where(
+            near.in_(bindparam("ids", expanding=True)),
+            _relation.relation.in_(bindparam(types, expanding=True)),
+        )
+    )
+
+
+_SELECT_EDGES = union_all(
+    _select_edges(_relation.source, _relation.target, "1", "outgoing"),
+    _select_edges(_relation.target, _relation.source, "0", "incoming"),
+).limit(_MAX_EDGES)
+
+
 def find_edges(
     connection: Connection, record_ids: Sequence[str], outgoing_types: Sequence[str], incoming_types: Sequence[str]
 ) -> list[Edge]:
     """Return the relations of records to published ones, of these types in each direction; of very many, some."""
-    directions: tuple[tuple[Any, Any, Any, Sequence[str]], ...] = (
-        (_relation.source, _relation.target, literal_column("1"), outgoing_types),
-        (_relation.target, _relation.source, literal_column("0"), incoming_types),
-    )
-    queries = [
-        select(near, _relation.relation, is_outgoing, _record.id, _record.name, _record.collection)
-        .join(record_table, (_record.id == far) & IS_PUBLISHED)
-        .where(near.in_(record_ids), _relation.relation.in_(types))
-        for near, far, is_outgoing, types in directions
-    ]
+    parameters = {"ids": record_ids, "outgoing": outgoing_types, "incoming": incoming_types}
     with depend_on(record_tags(record_ids)):
-        rows = connection.execute(union_all(*queries).limit(_MAX_EDGES)).all()
+        rows = connection.execute(_SELECT_EDGES, parameters).all()
     add_cache_tags(record_tags(row.id for row in rows))
     return [Edge(near, type_name, bool(is_outgoing), *far) for near, type_name, is_outgoing, *far in rows]
 
 
-def find_ancestor_edges(connection: Connection, record_id: str, type_names: Sequence[str]) -> list[ParentEdge]:
-    """Return the relations of a record and its ancestors to their published parents; of very many, some."""
+def _select_ancestor_edges() -> Select[Any]:
     columns = _relation.source, _relation.target, _relation.relation
-    first = select(*columns).where(_relation.source == record_id, _relation.relation.in_(type_names))
+    is_of_type = _relation.relation.in_(bindparam("types", expanding=True))
+    first = select(*columns).where(_relation.source == bindparam("id"), is_of_type)
     above = first.cte("above", recursive=True)
     # A union, not `union_all`: relations may form a cycle.
-    further = select(*columns).join(above, above.c.target == _relation.source).where(_relation.relation.in_(type_names))
-    above = above.union(further)
+    above = above.union(select(*columns).join(above, above.c.target == _relation.source).where(is_of_type))
     query = select(*above.c, _record.name, _record.state).join(record_table, _record.id == above.c.target)
+    return query.limit(_MAX_EDGES)
+
+
+_SELECT_ANCESTOR_EDGES = _select_ancestor_edges()
+
+
+def find_ancestor_edges(connection: Connection, record_id: str, type_names: Sequence[str]) -> list[ParentEdge]:
+    """Return the relations of a record and its ancestors to their published parents; of very many, some."""
     with depend_on([record_tag(record_id)]):
-        rows = connection.execute(query.limit(_MAX_EDGES)).all()
+        rows = connection.execute(_SELECT_ANCESTOR_EDGES, {"id": record_id, "types": type_names}).all()
     # Those of ancestors that are not published too: they may be again.
     add_cache_tags(record_tags(chain.from_iterable(row[:2] for row in rows)))
     return [ParentEdge._make(edge) for *edge, state in rows if state == RecordState.PUBLISHED]
+
+
+@cache
+def _select_levels(parent_count: int) -> Select[Any]:
+    types: Any = bindparam("types", expanding=True)
+    parts = [
+        select(_relation.target, _relation.source, _relation.relation)
+        .where(_relation.target == bindparam(f"parent_{place}"), _relation.relation.in_(types))
+        .limit(bindparam("limit", type_=Integer))
+        .subquery()
+        for place in range(parent_count)
+    ]
+    ends = union_all(*(select(*part.c) for part in parts)).subquery().c
+    has_children = exists().where(
+        _child_relation.c.target == _record.id,
+        _child_relation.c.relation.in_(types),
+        _child.c.id == _child_relation.c.source,
+        _child.c.state == RecordState.PUBLISHED,
+    )
+    query = select(ends.target, _record.id, _record.name, ends.relation, has_children)
+    return query.where(_record.id == ends.source, IS_PUBLISHED).order_by(_record.name_key, _record.id)
 
 
 def find_levels(
     connection: Connection, parent_ids: Sequence[str], type_names: Sequence[str], limit: int
 ) -> dict[str, list[LevelNode]]:
     """Return the published children of records by name, among the first `limit` child relations of each."""
-    parts = [
-        select(_relation.target, _relation.source, _relation.relation)
-        .where(_relation.target == parent_id, _relation.relation.in_(type_names))
-        .limit(limit)
-        .subquery()
-        for parent_id in parent_ids
-    ]
-    ends = union_all(*(select(*part.c) for part in parts)).subquery().c
-    has_children = exists().where(
-        _child_relation.c.target == _record.id,
-        _child_relation.c.relation.in_(type_names),
-        _child.c.id == _child_relation.c.source,
-        _child.c.state == RecordState.PUBLISHED,
-    )
-    query = select(ends.target, _record.id, _record.name, ends.relation, has_children)
-    query = query.where(_record.id == ends.source, IS_PUBLISHED).order_by(_record.name_key, _record.id)
+    parameters = {f"parent_{place}": parent_id for place, parent_id in enumerate(parent_ids)}
     levels: dict[str, dict[str, LevelNode]] = {parent_id: {} for parent_id in parent_ids}
     with depend_on(record_tags(parent_ids)):
-        rows = connection.execute(query).all()
+        rows = connection.execute(
+            _select_levels(len(parent_ids)), {**parameters, "types": type_names, "limit": limit}
+        ).all()
     add_cache_tags(record_tags(row.id for row in rows))
     for parent_id, child_id, name, type_name, has_any in rows:
         levels[parent_id].setdefault(child_id, LevelNode(child_id, name, type_name, bool(has_any)))

@@ -1,6 +1,6 @@
 """Collections: the classes of the vocabularies' schemas, with their fields, id prefixes and relation types."""
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, ItemsView, Iterator, Mapping, ValuesView
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, lru_cache
@@ -395,6 +395,13 @@ class Registry(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def values(self) -> ValuesView[T]:
+        # Those of the base class look up each item by name.
+        return self._items.values()
+
+    def items(self) -> ItemsView[str, T]:
+        return self._items.items()
 
 
 class _IndexedCollections(dict[str, Collection]):

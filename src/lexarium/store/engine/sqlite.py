@@ -257,7 +257,7 @@ class SqliteBackend(base.Backend):
 
     def _file_identity(self) -> tuple[int, int] | None:
         try:
-            status = Path(self.location).stat()
+            status = os.stat(self.location)
         except OSError:
             return None
         return status.st_dev, status.st_ino

@@ -1,15 +1,18 @@
-"""Jinja filters for numbers, dates, labels and URLs."""
+"""Jinja filters for numbers, dates, labels, URLs, links and texts."""
 
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, quote, urlencode
+
+from markupsafe import Markup, escape
 
 from lexarium.domain.change import Action
 from lexarium.domain.identifiers import MAIN_VOCABULARY, split_id
 from lexarium.domain.record import Record
 from lexarium.domain.release import Release
 from lexarium.domain.schema.collections import get_collection
+from lexarium.domain.text.markup import decode_entities, split_emphasis
 from lexarium.domain.text.timestamps import format_timestamp, parse_timestamp
-from lexarium.domain.vocabulary import VOCABULARIES, find_valpha_vocabulary, get_default_vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, find_valpha_vocabulary, get_default_vocabulary, list_definers
 
 _ACTION_LABELS = {
     Action.CREATE: "added",
@@ -101,9 +104,34 @@ def split_paragraphs(text: str) -> list[list[str]]:
     return [paragraph.splitlines() for paragraph in text.split("\n\n") if paragraph.strip()]
 
 
+def format_prose(text: str) -> Markup:
+    """Return a text with its Markdown emphasis as HTML, and its HTML entities as characters."""
+    parts = split_emphasis(decode_entities(text))
+    html = "".join([f"<em>{escape(part)}</em>" if is_emphasized else escape(part) for part, is_emphasized in parts])
+    return Markup(html)  # noqa: S704 (escaped)
+
+
+def link_record(record_id: str, name: str, language: str = "") -> Markup:
+    """Return a link to a record by its name, or by its id if it has none."""
+    slug, local_id = split_id(record_id)
+    path, text = _build_record_path(slug, local_id), decode_entities(name) or local_id
+    lang = f' lang="{escape(language)}"' if language else ""
+    return Markup(f'<a href="{escape(path)}"{lang}>{escape(text)}</a>')  # noqa: S704 (escaped)
+
+
+def link_outside(text: str, url: str | None) -> Markup:
+    """Return a text as a link to another site, if there is an address."""
+    if not url:
+        return escape(text)
+    return Markup(f'<a href="{escape(url)}" rel="external">{escape(text)}</a>')  # noqa: S704 (escaped)
+
+
 def record_path(record_id: str) -> str:
     """Return the path of a record's page."""
-    slug, local_id = split_id(record_id)
+    return _build_record_path(*split_id(record_id))
+
+
+def _build_record_path(slug: str, local_id: str) -> str:
     return add_query("/id/" + quote(local_id, safe=""), vocabulary=_name_vocabulary(slug, local_id))
 
 
@@ -132,8 +160,8 @@ def list_record_routes(name: str) -> tuple[str, str]:
 def _name_vocabulary(slug: str, local_id: str) -> str | None:
     """Return the vocabulary unless an id without one means the record there."""
     prefix, colon, _ = local_id.partition(":")
-    definers = [item.slug for item in VOCABULARIES.values() if colon and prefix in item.defines and not item.is_removed]
-    return None if (definers or [MAIN_VOCABULARY]) == [slug] else slug
+    definers = list_definers(prefix) if colon else ()
+    return None if (definers or (MAIN_VOCABULARY,)) == (slug,) else slug
 
 
 def browse_path(collection: str, page: str = "", /, **parameters: object) -> str:
@@ -198,5 +226,7 @@ def list_query(path: str) -> list[tuple[str, str]]:
 def add_query(path: str, **parameters: object) -> str:
     """Add the parameters that have a value to a path; `class_` becomes `class`, and a list several parameters."""
     given = {name.rstrip("_"): value for name, value in parameters.items() if value not in (None, "", False, (), [])}
+    if not given:
+        return path
     query = urlencode(given, doseq=True)
     return f"{path}{'&' if '?' in path else '?'}{query}" if query else path

@@ -14,7 +14,7 @@ from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
-from lexarium.domain.text.markup import decode_entities, split_emphasis
+from lexarium.domain.text.markup import decode_entities
 from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.text.placeholders import is_placeholder
@@ -65,6 +65,7 @@ def get_templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        auto_reload=False,  # looks at the files of all templates of a page for each request
     )
     dates = (filters.format_date, filters.format_datetime, filters.format_iso, filters.format_month)
     labels = (
@@ -88,11 +89,13 @@ def get_templates() -> Environment:
     names = (filters.get_record_slug, filters.get_slug, filters.local_name, get_local_id)
     others = (
         filters.format_number,
+        filters.format_prose,
+        filters.link_outside,
+        filters.link_record,
         filters.split_paragraphs,
         add_article,
         find_link,
         decode_entities,
-        split_emphasis,
         is_placeholder,
     )
     environment.filters |= {function.__name__: function for function in (*dates, *labels, *paths, *names, *others)}

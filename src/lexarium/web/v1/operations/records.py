@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 from starlette.responses import Response
 
 from lexarium.client import models
+from lexarium.domain.change import Change
 from lexarium.domain.editing.edit import flatten_fields, nest_fields, to_draft
 from lexarium.domain.editing.validation import OPTIONAL_KEYS
 from lexarium.domain.identifiers import qualify_id, split_id
@@ -27,7 +28,7 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.lookup import VersionedRecord, get_published, get_record
+from lexarium.services.records.lookup import VersionedRecord, get_published, get_published_change, get_record
 from lexarium.services.serializers import (
     get_shown_languages,
     list_record_fields,
@@ -214,11 +215,16 @@ def read_record(context: RequestContext, query: ReadParameters) -> Response:
     return respond_with_record(context, query, context.qualify(query.id))
 
 
-def respond_with_record(context: RequestContext, query: ReadParameters, record_id: str) -> Response:
-    """Return a record in the language and at the revision that a query asks for."""
+def respond_with_record(
+    context: RequestContext, query: ReadParameters, record_id: str, current: Change | None = None
+) -> Response:
+    """Return a record in the language and at the revision that a query asks for; pass its last change if it is read."""
     database, collection = context.site.database, context.path_collection
     if query.release is None and query.as_of is None:
-        change = queries.get_current_record(database, record_id, collection)
+        if current is None:
+            change = queries.get_current_record(database, record_id, collection)
+        else:
+            change = get_published_change(lambda: current, record_id, collection)
     else:
         with database.read() as snapshot:
             revision = queries.resolve_revision(snapshot, query.release, query.as_of, split_id(record_id)[0])

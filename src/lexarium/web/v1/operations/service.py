@@ -9,8 +9,8 @@ from lexarium.domain.errors import NotFound
 from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import RecordState
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.lookup import find_latest_changes
-from lexarium.services.vocabularies.access import AmbiguousId, find_record_id, get_unqualified_vocabulary
+from lexarium.services.records.lookup import find_latest_changes, find_versions
+from lexarium.services.vocabularies.access import AmbiguousId, get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.v1.operation import (
@@ -77,12 +77,12 @@ def read_any_record(context: RequestContext, query: _AnyRecordParameters) -> Res
     scope = context.get_scope(query.vocabulary)
     with context.site.database.read() as snapshot:
         try:
-            record_id = find_record_id(snapshot, query.id, scope)
+            _, record_id, versions = find_versions(snapshot, query.id, scope, 1)
         except AmbiguousId as error:
             raise build_choice(snapshot, error) from None
-    if get_local_id(record_id) != query.id:
+    if not versions or get_local_id(record_id) != query.id:
         raise NotFound(f"Record {query.id!r} not found.")  # which redirects to its id
-    return respond_with_record(context, query, record_id)
+    return respond_with_record(context, query, record_id, versions[0])
 
 
 def build_choice(snapshot: Snapshot, error: AmbiguousId) -> HTTPProblem:
