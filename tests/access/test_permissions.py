@@ -47,7 +47,7 @@ def find_wrong_modes(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("umask", UMASKS, ids=oct)
-def test_what_a_server_makes_is_its_owners_alone(umask: int, tmp_path: Path) -> None:
+def test_files_created_by_a_server_are_accessible_to_their_owner_only(umask: int, tmp_path: Path) -> None:
     data, temporary = tmp_path / "data", tmp_path / "temporary"
     for folder in (data, temporary):
         folder.mkdir()
@@ -74,7 +74,7 @@ def test_what_a_server_makes_is_its_owners_alone(umask: int, tmp_path: Path) -> 
 
 @pytest.mark.full
 @pytest.mark.parametrize("umask", UMASKS, ids=oct)
-def test_what_commands_make_of_a_catalogue_is_its_owners_alone(umask: int, tmp_path: Path) -> None:
+def test_files_created_by_commands_are_accessible_to_their_owner_only(umask: int, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     database_option = ("--database", f"sqlite:///{data}/catalogue.db")
@@ -89,7 +89,7 @@ def test_what_commands_make_of_a_catalogue_is_its_owners_alone(umask: int, tmp_p
     assert find_wrong_modes(data) == {}
 
 
-def test_what_is_exported_to_a_file_has_the_permissions_that_its_owner_chose(tmp_path: Path) -> None:
+def test_an_exported_file_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
     database_option = ("--database", f"sqlite:///{tmp_path}/catalogue.db")
     run_with_umask(0o022, "migrate", *database_option)
     run_with_umask(0o022, "export", "-o", tmp_path / "export.json", *database_option)

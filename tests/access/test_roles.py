@@ -133,7 +133,7 @@ REQUIRED_RANK: dict[str | Permission, int] = {
 ROLE_RANKS = {"nobody": 0, **{str(role): role.rank + 1 for role in Role}}
 
 
-def test_the_roles_are_one_above_the_other() -> None:
+def test_each_role_has_the_permissions_of_the_roles_below_it() -> None:
     assert REQUIRED_RANK == {READ: 0, SIGNED_IN: 1, COMMENT: 2, PROPOSE: 3, PUBLISH: 4, ADMINISTER: 5}
 
 
@@ -190,7 +190,7 @@ def all_routes(role_client: RoleClient) -> list[RoutePattern]:
     return list_routes(role_client.server.url)
 
 
-def test_every_address_stands_in_the_table_and_every_row_is_an_address(all_routes: list[RoutePattern]) -> None:
+def test_the_permission_table_lists_exactly_the_existing_routes(all_routes: list[RoutePattern]) -> None:
     table = REQUIRED_PERMISSIONS | list_declared_permissions()
     paths = {generalize_path(route.path) for route in all_routes}
     assert paths == set(table) | MISSING_PATHS
@@ -199,7 +199,7 @@ def test_every_address_stands_in_the_table_and_every_row_is_an_address(all_route
             assert route.methods - UNTESTED_METHODS <= table[generalize_path(route.path)].keys(), route.path
 
 
-def test_every_address_answers_each_role_as_the_table_says(
+def test_every_route_responds_to_each_role_as_the_permission_table_says(
     role_client: RoleClient, all_routes: list[RoutePattern]
 ) -> None:
     table = REQUIRED_PERMISSIONS | list_declared_permissions()
@@ -304,7 +304,7 @@ def secret_tokens(role_client: RoleClient) -> dict[str, str]:
     ("role", "step"),
     [("elsewhere", 5), *(pytest.param(role, 1, marks=pytest.mark.full) for role in ("elsewhere", "nobody", "none"))],
 )
-def test_a_private_and_a_removed_vocabulary_show_in_no_response_to_who_may_not_read_them(
+def test_private_and_removed_vocabularies_appear_in_no_response_without_permission(
     role_client: RoleClient, secret_tokens: dict[str, str], all_routes: list[RoutePattern], role: str, step: int
 ) -> None:
     requests = list(iter_secret_requests(all_routes))
@@ -315,7 +315,7 @@ def test_a_private_and_a_removed_vocabulary_show_in_no_response_to_who_may_not_r
         assert response.status not in (200, 300, 308) or not is_about_vocabulary(path), (request, role)
 
 
-def test_a_private_and_a_removed_vocabulary_show_to_an_admin(
+def test_private_and_removed_vocabularies_are_visible_to_an_admin(
     role_client: RoleClient, secret_tokens: dict[str, str], all_routes: list[RoutePattern]
 ) -> None:
     seen: list[str] = []
@@ -329,7 +329,7 @@ def test_a_private_and_a_removed_vocabulary_show_to_an_admin(
     assert {"/api/v1/search", "/api/v1/suggest", "/search", *READING_PATHS} <= set(seen)
 
 
-def test_a_private_vocabulary_shows_in_no_response_if_it_is_the_default_one(
+def test_a_private_default_vocabulary_appears_in_no_response_without_permission(
     role_client: RoleClient, secret_tokens: dict[str, str], all_routes: list[RoutePattern]
 ) -> None:
     server, admin = role_client.server, secret_tokens["admin"]

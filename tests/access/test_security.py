@@ -224,7 +224,7 @@ def iter_pages(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_what_a_record_says_is_markup_on_no_page(hostile_catalogue: HostileCatalogue, *, signed_in: bool) -> None:
+def test_record_content_is_escaped_on_every_page(hostile_catalogue: HostileCatalogue, *, signed_in: bool) -> None:
     shown_count, seen_paths, paths = 0, set(), set()
     headers = {"Cookie": hostile_catalogue.cookie} if signed_in else {}
     for target, path in dict.fromkeys(iter_pages(hostile_catalogue)):
@@ -259,7 +259,7 @@ CHECKED_PREFIXES = (
 )
 
 
-def test_what_a_form_is_sent_is_markup_on_no_page(hostile_catalogue: HostileCatalogue) -> None:
+def test_form_input_is_escaped_on_every_page(hostile_catalogue: HostileCatalogue) -> None:
     """Check the pages of rejected forms. Forms that end the session or send something away are left out."""
     echoed_count = 0
     for target, path in iter_forms(hostile_catalogue):
@@ -299,9 +299,7 @@ def iter_forms(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]
 @pytest.mark.parametrize(
     "sign", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
 )
-def test_no_form_is_taken_from_a_page_of_another_site(
-    hostile_catalogue: HostileCatalogue, sign: dict[str, str]
-) -> None:
+def test_cross_site_form_posts_are_rejected(hostile_catalogue: HostileCatalogue, sign: dict[str, str]) -> None:
     before = hostile_catalogue.server.get("/api/v1").json["revision"]
     form_targets = list(iter_forms(hostile_catalogue))
     assert len(form_targets) >= 30
@@ -318,7 +316,7 @@ def test_no_form_is_taken_from_a_page_of_another_site(
     )  # so the session did not end
 
 
-def test_what_is_no_page_is_never_taken_for_one(hostile_catalogue: HostileCatalogue) -> None:
+def test_api_responses_are_never_served_as_html(hostile_catalogue: HostileCatalogue) -> None:
     for target in ("/api/v-alpha/concept", "/api/v1/concept", "/api/v1/export?format=csv", "/openapi.json"):
         kind = hostile_catalogue.server.get(target, Accept="text/html").headers["content-type"]
         assert not kind.startswith("text/html"), target
@@ -327,7 +325,7 @@ def test_what_is_no_page_is_never_taken_for_one(hostile_catalogue: HostileCatalo
 # Spreadsheets
 
 
-def test_no_cell_of_a_table_that_is_served_is_run_by_a_spreadsheet(new_url: DatabaseUrlFactory) -> None:
+def test_cells_of_served_tables_are_not_executed_as_formulas(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite")) as server:
         token = server.create_token("curator")
         for formula in FORMULAS:
@@ -351,7 +349,7 @@ def test_no_cell_of_a_table_that_is_served_is_run_by_a_spreadsheet(new_url: Data
 # Secrets
 
 
-def test_neither_token_nor_password_is_ever_logged(new_url: DatabaseUrlFactory) -> None:
+def test_tokens_and_passwords_are_never_logged(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     with Server(url) as server:
         token = server.create_token("admin")
@@ -380,7 +378,7 @@ def test_neither_token_nor_password_is_ever_logged(new_url: DatabaseUrlFactory) 
         assert secret not in log
 
 
-def test_a_password_takes_as_long_to_refuse_where_there_is_no_such_account(
+def test_sign_in_checks_a_password_hash_even_if_the_account_does_not_exist(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tokens need no such care: they are looked up by a hash, which an attacker cannot choose."""
@@ -407,7 +405,7 @@ def is_local(location: str) -> bool:
     return location[:1] == "/" and location[1:2] not in ("/", "\\") and not parts.scheme and not parts.netloc
 
 
-def test_a_name_that_is_typed_is_counted_and_not_kept() -> None:
+def test_failed_sign_ins_are_counted_without_storing_the_typed_name() -> None:
     limits = SignInLimiter(100)
     tracemalloc.start()
     for number in range(50):
@@ -418,7 +416,7 @@ def test_a_name_that_is_typed_is_counted_and_not_kept() -> None:
 
 
 @pytest.mark.full
-def test_nobody_is_ever_led_to_another_site(hostile_catalogue: HostileCatalogue) -> None:
+def test_no_response_redirects_to_another_site(hostile_catalogue: HostileCatalogue) -> None:
     evil = "evil.example"
     followed = 0
     for prefix in ("", "/", f"//{evil}", f"/%2f{evil}", f"/%5c{evil}", f"/{evil}/%2e%2e"):
@@ -447,7 +445,7 @@ class _RedirectHandler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def test_a_mirror_goes_to_no_other_host_than_the_one_that_was_named(tmp_path: Path) -> None:
+def test_a_mirror_does_not_follow_redirects_to_other_hosts(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), _RedirectHandler) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
@@ -489,9 +487,7 @@ def test_a_mirror_goes_to_no_other_host_than_the_one_that_was_named(tmp_path: Pa
         "http://example.org@127.0.0.1/",
     ],
 )
-def test_a_webhook_is_sent_to_no_place_that_only_the_server_can_reach(
-    hostile_catalogue: HostileCatalogue, webhook_url: str
-) -> None:
+def test_webhook_urls_on_internal_networks_are_rejected(hostile_catalogue: HostileCatalogue, webhook_url: str) -> None:
     response = hostile_catalogue.server.post_json(
         "/api/v1/webhooks", {"url": webhook_url}, hostile_catalogue.server.create_token("admin")
     )
@@ -505,9 +501,7 @@ LINE_BREAKS = ("%0d%0aX-Injected:%20yes", "%0aX-Injected:%20yes", "%0d", "%e2%80
 
 
 @pytest.mark.parametrize("kind", ["json", pytest.param("text", marks=pytest.mark.full)])
-def test_no_line_break_that_is_sent_becomes_one_in_a_header_or_in_the_log(
-    new_url: DatabaseUrlFactory, kind: str
-) -> None:
+def test_line_breaks_in_requests_do_not_reach_headers_or_the_log(new_url: DatabaseUrlFactory, kind: str) -> None:
     with Server(new_url("sqlite"), LEXARIUM_LOG=kind, LEXARIUM_LOG_REQUESTS="yes") as server:
         server.drain_log()
         token = server.create_token("admin")
@@ -565,7 +559,7 @@ TRAVERSAL_PATHS = (
 )
 
 
-def test_no_address_leads_out_of_its_folder(hostile_catalogue: HostileCatalogue) -> None:
+def test_path_traversal_is_rejected_on_every_route(hostile_catalogue: HostileCatalogue) -> None:
     for route in list_routes(hostile_catalogue.server.url):
         if "{" not in route.path:
             continue
@@ -579,7 +573,7 @@ def test_no_address_leads_out_of_its_folder(hostile_catalogue: HostileCatalogue)
             assert b"import " not in response.body
 
 
-def test_the_name_of_a_file_that_is_served_is_a_plain_name(new_url: DatabaseUrlFactory) -> None:
+def test_filenames_of_downloads_are_sanitized(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_TITLE='../../etc/"x"; filename=y\u202e') as server:
         token = server.create_token("admin")
         for name in ("../up", 'a"b', "a;b", "a/b", "2026.1"):
@@ -605,7 +599,7 @@ def read_all_data(url: str) -> bytes:
         return b"".join(repr(connection.execute(f'SELECT * FROM "{table}"').fetchall()).encode() for (table,) in tables)
 
 
-def test_of_a_person_who_is_erased_nothing_is_left_and_the_log_still_checks(url: str) -> None:
+def test_erasing_an_account_removes_all_personal_data_and_keeps_the_log_valid(url: str) -> None:
     name = "Ermintrude Q. Vavasour"
     with Server(url) as server:
         admin = server.create_token("admin")

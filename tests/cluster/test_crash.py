@@ -8,7 +8,7 @@ from torture.crash import run
 
 @pytest.mark.parametrize("workers", [1, pytest.param(3, marks=pytest.mark.full)])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_killed_server_has_lost_nothing_it_acknowledged_and_kept_nothing_in_part(engine: str, workers: int) -> None:
+def test_a_killed_server_keeps_all_acknowledged_writes_and_no_partial_ones(engine: str, workers: int) -> None:
     outcome = run(engine, workers, kills=3, seed=1)
     assert outcome.problems == []
     assert outcome.kills == 3

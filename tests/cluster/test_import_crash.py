@@ -10,7 +10,7 @@ from torture.import_crash import ENGINES, provide_databases, run, write_thesauru
 
 
 @pytest.mark.parametrize("engine", ["sqlite", pytest.param("postgres", marks=pytest.mark.full)])
-def test_a_killed_import_of_a_vocabulary_has_stored_all_or_nothing(engine: str, tmp_path: Path) -> None:
+def test_a_killed_import_of_a_vocabulary_is_stored_completely_or_not_at_all(engine: str, tmp_path: Path) -> None:
     assert engine in ENGINES
     file = write_thesaurus(tmp_path, 200)
     with provide_databases(engine, tmp_path) as copy:

@@ -70,7 +70,7 @@ def get_from_all(nodes: list[Server], path: str, **headers: str) -> list[HttpRes
     return [node.get(path, Host="localhost", **headers) for node in nodes]
 
 
-def test_nodes_that_start_at_once_make_the_database_once(nodes: list[Server], url: str) -> None:
+def test_nodes_starting_concurrently_create_the_database_once(nodes: list[Server], url: str) -> None:
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM catalogue").fetchall() == [(1,)]
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [
@@ -79,7 +79,9 @@ def test_nodes_that_start_at_once_make_the_database_once(nodes: list[Server], ur
 
 
 @pytest.mark.parametrize("writer", range(3))
-def test_a_write_on_one_is_served_by_all(nodes: list[Server], clients: list[RetryingClient], writer: int) -> None:
+def test_a_write_on_one_node_is_served_by_all_nodes(
+    nodes: list[Server], clients: list[RetryingClient], writer: int
+) -> None:
     get_from_all(nodes, TASK_LIST_PATH)  # so that each has a cached response to invalidate
     name = f"written at {writer} {uuid.uuid4().hex}"
     record_id = clients[writer].create_with_retry(name)
@@ -90,7 +92,7 @@ def test_a_write_on_one_is_served_by_all(nodes: list[Server], clients: list[Retr
         wait_until(is_searchable, node, name)
 
 
-def test_a_write_is_served_by_all_within_a_second(nodes: list[Server], clients: list[RetryingClient]) -> None:
+def test_a_write_is_served_by_all_nodes_within_a_second(nodes: list[Server], clients: list[RetryingClient]) -> None:
     """Succeed if one of many attempts is fast enough: a busy machine may delay others."""
 
     def appears_within_second() -> bool:
@@ -104,7 +106,7 @@ def test_a_write_is_served_by_all_within_a_second(nodes: list[Server], clients: 
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
-def test_every_node_gives_the_same_etag_for_the_same_bytes(
+def test_all_nodes_send_the_same_etag_for_the_same_content(
     nodes: list[Server], clients: list[RetryingClient], encoding: str
 ) -> None:
     record_id = clients[0].create_with_retry("the same everywhere")
@@ -126,7 +128,7 @@ def test_every_node_gives_the_same_etag_for_the_same_bytes(
         assert [response.status for response in second_responses] == [304, 304, 304]
 
 
-def test_a_key_that_is_sent_to_every_node_at_once_makes_one_record(clients: list[RetryingClient]) -> None:
+def test_concurrent_requests_with_one_idempotency_key_create_one_record(clients: list[RetryingClient]) -> None:
     with ThreadPoolExecutor(12) as pool:
         responses = list(pool.map(lambda client: client.create("once everywhere", "one key"), clients * 4))
     assert {response.status for response in responses} == {201}
@@ -135,9 +137,7 @@ def test_a_key_that_is_sent_to_every_node_at_once_makes_one_record(clients: list
     assert other.status == 409
 
 
-def test_every_change_is_delivered_once_however_many_nodes_there_are(
-    nodes: list[Server], clients: list[RetryingClient]
-) -> None:
+def test_each_change_is_delivered_once_by_several_nodes(nodes: list[Server], clients: list[RetryingClient]) -> None:
     admin = nodes[0].create_token("admin")
     with WebhookReceiver() as receiver:
         hook = nodes[1].post_json(WEBHOOKS_PATH, {"url": receiver.url, "collections": ["task"]}, admin).json
@@ -152,7 +152,7 @@ def test_every_change_is_delivered_once_however_many_nodes_there_are(
     assert len(receiver.received) == len(identifiers) == len(names)
 
 
-def test_an_edit_on_one_node_makes_a_version_on_another_stale(
+def test_an_edit_on_one_node_makes_the_version_on_another_node_stale(
     nodes: list[Server], clients: list[RetryingClient]
 ) -> None:
     record_id = clients[0].create_with_retry("edited in two places")
@@ -162,7 +162,7 @@ def test_an_edit_on_one_node_makes_a_version_on_another_stale(
     assert [first.status, second.status] == [200, 412]
 
 
-def test_a_token_that_is_revoked_on_one_node_is_good_on_none(
+def test_a_token_revoked_on_one_node_is_rejected_by_all_nodes(
     nodes: list[Server], clients: list[RetryingClient]
 ) -> None:
     token = nodes[0].create_token("curator")
@@ -173,7 +173,7 @@ def test_a_token_that_is_revoked_on_one_node_is_good_on_none(
         wait_until(is_token_rejected, client)
 
 
-def test_a_node_that_joins_makes_its_index_from_the_log_and_is_ready_then(
+def test_a_joining_node_builds_its_index_before_it_is_ready(
     nodes: list[Server], clients: list[RetryingClient], url: str
 ) -> None:
     name = f"there before {uuid.uuid4().hex}"
@@ -185,7 +185,7 @@ def test_a_node_that_joins_makes_its_index_from_the_log_and_is_ready_then(
         assert [hit["name"] for hit in response.json["hits"][:1]] == [name]
 
 
-def test_commands_that_upgrade_a_database_at_once_do_it_once(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_concurrent_migrate_commands_upgrade_a_database_once(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     url = blank_url("postgres")
     copy_old_database(create_old_database("0005", tmp_path / "old.db"), url)
     with psycopg.connect(url) as connection:

@@ -53,7 +53,7 @@ def client(server: Server) -> RetryingClient:
     return RetryingClient(server)
 
 
-def test_a_primary_that_is_killed_and_restarted_under_load_loses_nothing_and_does_nothing_twice(
+def test_no_write_is_lost_or_repeated_when_the_primary_is_killed_and_restarted_under_load(
     server: Server, client: RetryingClient, primary: PostgresServer
 ) -> None:
     load = WriteLoad(client, "killed")
@@ -77,7 +77,7 @@ def is_rejected_at_once(server: Server) -> bool:
     return server.get("/api/v1/task/tsk_none").status == 503 and time.monotonic() - started < 1
 
 
-def test_while_the_network_is_stopped_finished_answers_are_served_and_all_else_is_refused(
+def test_cached_responses_are_served_during_a_network_outage_and_other_requests_get_a_503(
     server: Server, client: RetryingClient, proxy: PostgresProxy
 ) -> None:
     cached_id = client.create_with_retry("kept")
@@ -101,7 +101,7 @@ def test_while_the_network_is_stopped_finished_answers_are_served_and_all_else_i
     assert list(client.list_by_prefix("stopped").values()) == ["stopped"]
 
 
-def test_an_outage_is_logged_once_a_second_not_with_every_answer(primary: PostgresServer) -> None:
+def test_an_outage_is_logged_once_a_second_instead_of_once_per_request(primary: PostgresServer) -> None:
     """A flood of log lines would slow the server down."""
     with PostgresProxy(primary.create_database("logged")) as network, Server(network.url, **TIMEOUT_SETTINGS) as server:
         server.wait_until_ready()
@@ -115,7 +115,7 @@ def test_an_outage_is_logged_once_a_second_not_with_every_answer(primary: Postgr
     assert 0 < server.log.count('"lexarium.web.http.problems"') <= took + 1
 
 
-def test_what_others_have_not_touched_is_served_on_though_they_have_written_since_it_was_asked_for(
+def test_cached_responses_unaffected_by_writes_of_other_nodes_are_served_during_an_outage(
     server: Server, client: RetryingClient, primary: PostgresServer, proxy: PostgresProxy
 ) -> None:
     path = f"{TASK_LIST_PATH}?id={client.create_with_retry('untouched')}"
@@ -138,7 +138,7 @@ def test_what_others_have_not_touched_is_served_on_though_they_have_written_sinc
         wait_until(is_still_served)
 
 
-def test_a_batch_may_take_longer_than_a_statement_and_others_read_on_meanwhile(
+def test_a_batch_may_exceed_the_statement_timeout_without_blocking_readers(
     server: Server, client: RetryingClient, primary: PostgresServer
 ) -> None:
     """Each row takes a moment; the whole batch takes longer than the statement timeout."""
@@ -163,7 +163,7 @@ def test_a_batch_may_take_longer_than_a_statement_and_others_read_on_meanwhile(
         primary.execute("DROP FUNCTION slow() CASCADE", "catalogue")
 
 
-def test_a_write_whose_answer_was_lost_is_done_once_when_it_is_sent_again(
+def test_a_write_whose_response_was_lost_is_not_repeated_by_a_retry(
     client: RetryingClient, proxy: PostgresProxy
 ) -> None:
     proxy.cut_after_commit(b"unheard task")
@@ -175,7 +175,7 @@ def test_a_write_whose_answer_was_lost_is_done_once_when_it_is_sent_again(
     assert list(client.list_by_prefix("unheard")) == [second_response.json["id"]]
 
 
-def test_readers_that_cannot_get_on_are_refused_others_are_served_and_it_recovers(
+def test_blocked_readers_get_a_503_while_cached_responses_are_served(
     server: Server, client: RetryingClient, primary: PostgresServer
 ) -> None:
     assert server.get(TASK_LIST_PATH).status == 200
@@ -189,7 +189,7 @@ def test_readers_that_cannot_get_on_are_refused_others_are_served_and_it_recover
     client.create_with_retry("after the pool")
 
 
-def test_a_server_without_connections_left_goes_on_serving_what_is_finished_and_recovers(
+def test_a_server_without_free_connections_serves_cached_responses_and_recovers(
     server: Server, client: RetryingClient, primary: PostgresServer
 ) -> None:
     assert server.get(TASK_LIST_PATH).status == 200
@@ -205,7 +205,7 @@ def test_a_server_without_connections_left_goes_on_serving_what_is_finished_and_
     client.create_with_retry("after the crowd")
 
 
-def test_a_node_that_is_killed_in_the_middle_of_a_batch_leaves_nothing_and_holds_up_nobody(
+def test_a_node_killed_during_a_batch_leaves_no_changes_and_blocks_no_other_node(
     server: Server, client: RetryingClient, primary: PostgresServer, tmp_path: Path
 ) -> None:
     batch = "".join(

@@ -75,7 +75,7 @@ def search_names(node: Server, query: str) -> list[str]:
     return [hit["name"] for hit in response.json["hits"]] if response.status == 200 else []
 
 
-def test_writes_that_follow_a_loss_at_once_do_not_hide_it(pair: ReplicationPair) -> None:
+def test_writes_right_after_a_loss_of_writes_do_not_hide_the_loss(pair: ReplicationPair) -> None:
     """As many records are written as were lost, so that all counts are equal."""
     with Server(pair.url) as node, Server(pair.url) as reader:
         for server in (node, reader):
@@ -104,7 +104,7 @@ def test_writes_that_follow_a_loss_at_once_do_not_hide_it(pair: ReplicationPair)
     assert "lost writes; starting" in node.log
 
 
-def test_a_loss_is_noticed_by_a_reader_though_the_writer_has_seen_nothing_of_it(pair: ReplicationPair) -> None:
+def test_a_reader_detects_a_loss_of_writes_that_the_writer_has_not_seen(pair: ReplicationPair) -> None:
     with Server(pair.url) as reader:
         reader.wait_until_ready()
         client = RetryingClient(reader)
@@ -125,7 +125,7 @@ def test_a_loss_is_noticed_by_a_reader_though_the_writer_has_seen_nothing_of_it(
     assert "lost writes; starting" in reader.log
 
 
-def test_an_old_primary_that_comes_back_is_not_written_to(pair: ReplicationPair) -> None:
+def test_a_returning_old_primary_receives_no_writes(pair: ReplicationPair) -> None:
     with Server(pair.url) as node:
         node.wait_until_ready()
         client = RetryingClient(node)
@@ -152,7 +152,7 @@ def test_an_old_primary_that_comes_back_is_not_written_to(pair: ReplicationPair)
     assert "is an old primary" in node.log
 
 
-def test_what_is_deployed_takes_writes_after_its_standby_was_promoted_and_has_lost_none(
+def test_the_deployed_cluster_loses_no_writes_when_its_standby_is_promoted(
     deployed_pair: ReplicationPair,
 ) -> None:
     with Server(deployed_pair.url) as node:

@@ -51,7 +51,7 @@ def test_a_node_is_not_ready_while_another_process_upgrades_its_database(server:
     assert server.post_json("/api/v1/concept", {"name": "after"}, token).status == 201
 
 
-def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_nothing(server: Server) -> None:
+def test_a_node_serves_reads_and_rejects_writes_after_a_newer_version_upgraded_its_database(server: Server) -> None:
     server.wait_until_ready()
     token = server.create_token("curator")
     assert server.post_json("/api/v1/concept", {"name": "before"}, token).status == 201
@@ -70,7 +70,9 @@ def test_a_node_whose_database_a_newer_one_has_upgraded_reads_on_and_writes_noth
     assert f"is now 9999, but this process supports {SCHEMA_VERSION}" in server.stop()
 
 
-def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_disturbs_nobody(server: Server) -> None:
+def test_an_older_version_starting_during_a_write_is_rejected_at_once_without_blocking_the_writer(
+    server: Server,
+) -> None:
     server.wait_until_ready()
     database = Database(server.url)
     with database.backend.begin_upgrade() as connection:
@@ -88,7 +90,7 @@ def test_an_older_program_that_starts_beside_a_write_is_refused_at_once_and_dist
     server.wait_until_ready()
 
 
-def test_a_write_that_waits_for_an_upgrade_sees_what_became_of_it(server: Server) -> None:
+def test_a_write_that_waited_for_an_upgrade_checks_the_schema_version_again(server: Server) -> None:
     token = server.create_token("curator")
     database = Database(server.url)
     with ThreadPoolExecutor() as threads:

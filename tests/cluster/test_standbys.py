@@ -82,12 +82,12 @@ def list_revisions(server: Server, path: str, times: int = 10) -> list[int]:
     return [int(server.get(path).headers["etag"].split("-")[1]) for _ in range(times)]
 
 
-def test_reads_go_to_the_standby(server: Server, client: RetryingClient, standby: PostgresServer) -> None:
+def test_reads_are_sent_to_the_standby(server: Server, client: RetryingClient, standby: PostgresServer) -> None:
     record_id = client.create_with_retry("read from the standby")
     wait_until(lambda: server.get(f"{TASK_LIST_PATH}?id={record_id}").status == 200 and count_readers(standby) > 0)
 
 
-def test_what_a_node_wrote_or_served_it_never_takes_back(
+def test_a_node_never_serves_older_data_than_it_wrote_or_served(
     server: Server, client: RetryingClient, paused_standby: PostgresServer
 ) -> None:
     for number in range(5):
@@ -99,7 +99,7 @@ def test_what_a_node_wrote_or_served_it_never_takes_back(
         assert revisions == sorted(revisions)
 
 
-def test_what_is_in_no_record_is_not_taken_back_either(
+def test_lists_of_proposals_never_go_back_in_time(
     server: Server, client: RetryingClient, paused_standby: PostgresServer
 ) -> None:
     contributor = RetryingClient(server, server.create_token("contributor"))
@@ -109,7 +109,7 @@ def test_what_is_in_no_record_is_not_taken_back_either(
     assert all(proposal_response.json["id"] in {proposal["id"] for proposal in items} for items in proposal_lists)
 
 
-def test_a_token_that_another_node_has_just_made_is_good_here_though_the_standby_lags(
+def test_a_token_created_on_another_node_is_accepted_while_the_standby_lags(
     server: Server, primary: PostgresServer, paused_standby: PostgresServer
 ) -> None:
     secret = server.create_token("curator")
@@ -119,7 +119,7 @@ def test_a_token_that_another_node_has_just_made_is_good_here_though_the_standby
     node.close()
 
 
-def test_a_place_in_the_feed_that_another_node_told_is_known_here_though_the_standby_lags(
+def test_a_feed_position_from_another_node_is_accepted_while_the_standby_lags(
     server: Server, client: RetryingClient, primary: PostgresServer, paused_standby: PostgresServer
 ) -> None:
     client.create_with_retry("told elsewhere")
@@ -129,7 +129,7 @@ def test_a_place_in_the_feed_that_another_node_told_is_known_here_though_the_sta
     node.close()
 
 
-def test_while_the_primary_is_gone_a_standby_serves_what_the_node_has_seen_or_nothing(
+def test_without_the_primary_a_standby_serves_nothing_older_than_the_node_has_seen(
     server: Server, client: RetryingClient, primary: PostgresServer, standby: PostgresServer
 ) -> None:
     old_id, other_id = (client.create_with_retry(name) for name in ("an old one", "another old one"))
@@ -151,7 +151,7 @@ def test_while_the_primary_is_gone_a_standby_serves_what_the_node_has_seen_or_no
     client.create_with_retry("after the end")
 
 
-def test_a_standby_that_is_silent_is_not_waited_for(
+def test_a_node_does_not_wait_for_an_unresponsive_standby(
     client: RetryingClient, primary: PostgresServer, standby: PostgresServer
 ) -> None:
     """The statement timeout is far longer than the client of these tests waits."""
@@ -171,7 +171,7 @@ def test_a_standby_that_is_silent_is_not_waited_for(
             assert "Cannot read from standbys" in node.stop()
 
 
-def test_who_reads_from_a_silent_standby_does_not_hold_up_the_end(
+def test_readers_of_an_unresponsive_standby_do_not_delay_shutdown(
     primary: PostgresServer, standby: PostgresServer
 ) -> None:
     with PostgresProxy(standby.url(NAME)) as network, ThreadPoolExecutor(1) as pool:
@@ -194,7 +194,7 @@ def test_who_reads_from_a_silent_standby_does_not_hold_up_the_end(
 
 
 @pytest.mark.parametrize("code", ["XX001", "53100"])
-def test_a_standby_that_is_damaged_or_full_is_left_and_the_primary_served_on(
+def test_reads_move_to_the_primary_if_the_standby_is_damaged_or_full(
     primary: PostgresServer, standby: PostgresServer, code: str
 ) -> None:
     node = Database(primary.url(NAME), standbys=standby.url(NAME), statement_timeout=300)
@@ -211,7 +211,7 @@ def test_a_standby_that_is_damaged_or_full_is_left_and_the_primary_served_on(
     node.close()
 
 
-def test_another_catalogue_that_is_named_as_a_standby_is_not_read_and_that_is_said(
+def test_a_standby_with_another_catalogue_is_not_read_and_is_logged(
     client: RetryingClient, primary: PostgresServer
 ) -> None:
     other_url = primary.create_database("other")
@@ -223,7 +223,7 @@ def test_another_catalogue_that_is_named_as_a_standby_is_not_read_and_that_is_sa
         assert node.stop().count("has another catalogue than LEXARIUM_DATABASE") == 1
 
 
-def test_a_standby_that_is_gone_is_not_missed(
+def test_reads_continue_without_a_standby(
     server: Server, client: RetryingClient, primary: PostgresServer, standby: PostgresServer
 ) -> None:
     primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
@@ -237,7 +237,7 @@ def test_a_standby_that_is_gone_is_not_missed(
     wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
 
 
-def test_after_a_promotion_under_load_nothing_is_lost_and_nothing_is_there_twice(
+def test_a_promotion_under_load_loses_and_duplicates_no_write(
     server: Server, client: RetryingClient, primary: PostgresServer, standby: PostgresServer
 ) -> None:
     load = WriteLoad(client, "promoted")
@@ -251,7 +251,7 @@ def test_after_a_promotion_under_load_nothing_is_lost_and_nothing_is_there_twice
     database.close()
 
 
-def test_after_a_promotion_that_loses_writes_nothing_of_them_is_served_and_no_etag_comes_again(
+def test_after_a_promotion_lost_writes_are_not_served_and_their_etags_are_not_reused(
     client: RetryingClient, primary: PostgresServer, standby: PostgresServer
 ) -> None:
     """Promote an asynchronous standby that lacks writes."""
@@ -300,7 +300,7 @@ def count_records(postgres: PostgresServer) -> int:
         ("postgres", "postgresql://localhost/any?nonsense=1", "Invalid PostgreSQL URL"),
     ],
 )
-def test_standbys_that_cannot_be_are_refused_before_anything_is_served(
+def test_invalid_standbys_are_rejected_at_start(
     new_url: DatabaseUrlFactory, engine: str, read_url: str, message: str
 ) -> None:
     result = run_cli("serve", "--port", "0", "--database", new_url(engine), LEXARIUM_DATABASE_READ=read_url)

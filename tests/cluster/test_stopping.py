@@ -29,7 +29,7 @@ def folder() -> Iterator[Path]:
 
 @WORKERS
 @SIGNALS
-def test_a_server_that_serves_exits_with_0(new_url: DatabaseUrlFactory, workers: str, number: signal.Signals) -> None:
+def test_a_busy_server_exits_with_0(new_url: DatabaseUrlFactory, workers: str, number: signal.Signals) -> None:
     with Server(new_url("sqlite"), "--workers", workers) as server:
         server.wait_until_ready()
         os.kill(server.pid, number)
@@ -41,7 +41,7 @@ def test_a_server_that_serves_exits_with_0(new_url: DatabaseUrlFactory, workers:
 
 @WORKERS
 @SIGNALS
-def test_a_server_that_is_still_starting_exits_with_0(folder: Path, workers: str, number: signal.Signals) -> None:
+def test_a_starting_server_exits_with_0(folder: Path, workers: str, number: signal.Signals) -> None:
     url, listener = f"sqlite:///{folder}/catalogue.db", folder / "socket"
     open_database(url).close()
     arguments = ["serve", "--sample", "--database", url, "--workers", workers, "--host", f"unix:{listener}"]

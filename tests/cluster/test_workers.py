@@ -13,7 +13,7 @@ from tests.support.server import SpawnedServer, run_cli
 from tests.support.workers import list_worker_pids
 
 
-def test_a_server_that_is_stopped_refuses_whom_it_cannot_serve_and_finishes_what_is_under_way(
+def test_a_stopping_server_rejects_new_requests_and_finishes_admitted_ones(
     new_url: DatabaseUrlFactory,
 ) -> None:
     """A client that is refused can retry on another node, even a write; one dropped after admission cannot."""
@@ -39,7 +39,7 @@ def is_refused(port: int) -> bool:
 
 
 @pytest.mark.full
-def test_workers_end_with_the_process_that_started_them(new_url: DatabaseUrlFactory) -> None:
+def test_workers_exit_with_their_parent_process(new_url: DatabaseUrlFactory) -> None:
     with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
         wait_until(lambda: len(list_worker_pids(server)) == 2)
         remaining_pids = list_worker_pids(server)
@@ -49,7 +49,7 @@ def test_workers_end_with_the_process_that_started_them(new_url: DatabaseUrlFact
 
 
 @pytest.mark.full
-def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_workers_restart_after_temporary_files_were_deleted(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     with SpawnedServer(new_url("postgres"), "--workers", "2", TMPDIR=str(tmp_path)) as server:
         server.wait_until_ready()
         for leftover_file in filter(Path.is_file, tmp_path.iterdir()):
@@ -60,7 +60,7 @@ def test_workers_start_anew_though_temporary_files_were_swept_away(new_url: Data
         assert server.get("/healthz").status == 200
 
 
-def test_a_worker_that_dies_is_logged_with_its_signal_and_replaced(new_url: DatabaseUrlFactory) -> None:
+def test_a_worker_that_dies_is_replaced_and_logged_with_its_signal(new_url: DatabaseUrlFactory) -> None:
     with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
         wait_until(lambda: server.get("/readyz").status == 200 and len(list_worker_pids(server)) == 2)
         server.drain_log()
@@ -71,7 +71,7 @@ def test_a_worker_that_dies_is_logged_with_its_signal_and_replaced(new_url: Data
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_server_tells_when_it_stops_and_when_it_is_reloaded(new_url: DatabaseUrlFactory, workers: str) -> None:
+def test_a_server_logs_stops_and_reloads(new_url: DatabaseUrlFactory, workers: str) -> None:
     with SpawnedServer(new_url("sqlite"), "--workers", workers) as server:
         server.wait_until_ready()
         server.drain_log()
@@ -82,7 +82,7 @@ def test_a_server_tells_when_it_stops_and_when_it_is_reloaded(new_url: DatabaseU
         assert "Stopping" in server.stop()
 
 
-def test_a_host_that_cannot_be_listened_on_is_named_as_what_is_wrong(new_url: DatabaseUrlFactory) -> None:
+def test_a_host_that_cannot_be_bound_is_reported(new_url: DatabaseUrlFactory) -> None:
     for host in ("nosuch.invalid", "192.0.2.1"):
         result = run_cli("serve", "--host", host, "--port", "0", "--database", new_url("sqlite"))
         assert result.returncode == 1

@@ -80,9 +80,7 @@ def catalogue(url: str) -> Iterator[CachedCatalogue]:
 
 
 @pytest.mark.parametrize("from_other_database", [False, True])
-def test_a_write_leaves_the_answers_of_other_records_standing(
-    catalogue: CachedCatalogue, from_other_database: bool
-) -> None:
+def test_a_write_keeps_cached_responses_of_other_records(catalogue: CachedCatalogue, from_other_database: bool) -> None:
     record_id = catalogue.create("one")
     catalogue.cache_response("id", record_id)
     catalogue.cache_response("name", "one")
@@ -114,7 +112,7 @@ def test_a_write_leaves_the_answers_of_other_records_standing(
         lambda one, other: lambda writer: writer.retire(writer.get_published(CONCEPT, other, 1)),
     ],
 )
-def test_a_change_of_a_record_or_of_what_it_is_related_to_ends_its_answer(
+def test_a_change_of_a_record_or_a_related_one_invalidates_its_cached_response(
     catalogue: CachedCatalogue, change: Callable[[str, str], WriteTask]
 ) -> None:
     record_id = catalogue.create("one")
@@ -126,7 +124,9 @@ def test_a_change_of_a_record_or_of_what_it_is_related_to_ends_its_answer(
     assert catalogue.get_cached("name", "one") is None
 
 
-def test_a_record_that_comes_back_ends_the_answers_of_those_that_point_to_it(catalogue: CachedCatalogue) -> None:
+def test_restoring_a_record_invalidates_cached_responses_of_records_that_refer_to_it(
+    catalogue: CachedCatalogue,
+) -> None:
     record_id = catalogue.create("one")
     other = catalogue.create("other", KINDOF=[record_id])
     catalogue.write(lambda writer: writer.retire(writer.get_published(CONCEPT, record_id, 1)))
@@ -139,7 +139,7 @@ def test_a_record_that_comes_back_ends_the_answers_of_those_that_point_to_it(cat
     assert catalogue.get_cached("id", other) is None
 
 
-def test_a_new_record_of_the_same_name_ends_the_answer_of_that_name(catalogue: CachedCatalogue) -> None:
+def test_a_new_record_invalidates_the_cached_response_for_its_name(catalogue: CachedCatalogue) -> None:
     record_id = catalogue.create("one")
     catalogue.cache_response("name", "ONE")
     catalogue.cache_response("id", record_id)
@@ -148,7 +148,9 @@ def test_a_new_record_of_the_same_name_ends_the_answer_of_that_name(catalogue: C
     assert catalogue.get_cached("id", record_id) is not None
 
 
-def test_an_answer_read_before_a_write_is_kept_after_it_only_where_it_still_holds(catalogue: CachedCatalogue) -> None:
+def test_a_response_built_before_a_write_is_cached_afterwards_only_if_it_is_still_valid(
+    catalogue: CachedCatalogue,
+) -> None:
     record_id, other = catalogue.create("one"), catalogue.create("other")
     catalogue.cache_response("id", record_id)
     outdated, sound = catalogue.build_response(other), catalogue.build_response(record_id, "gzip")
@@ -160,7 +162,7 @@ def test_an_answer_read_before_a_write_is_kept_after_it_only_where_it_still_hold
 
 
 @pytest.mark.parametrize("from_other_database", [False, True])
-def test_a_relation_that_ends_invalidates_what_depends_on_its_target_alone(
+def test_removing_a_relation_invalidates_responses_that_depend_only_on_its_target(
     catalogue: CachedCatalogue, from_other_database: bool
 ) -> None:
     target = catalogue.create("target")
@@ -177,7 +179,7 @@ def test_a_relation_that_ends_invalidates_what_depends_on_its_target_alone(
     assert catalogue.get_cached("count", target) is None
 
 
-def test_changes_are_looked_for_once_in_a_round_of_the_event_loop(new_url: DatabaseUrlFactory) -> None:
+def test_the_cache_checks_for_changes_once_per_event_loop_iteration(new_url: DatabaseUrlFactory) -> None:
     catalogue = CachedCatalogue(new_url("sqlite"))
     record_id = catalogue.create("one")
     catalogue.cache_response("id", record_id)
@@ -201,7 +203,7 @@ def test_changes_are_looked_for_once_in_a_round_of_the_event_loop(new_url: Datab
     catalogue.other_database.close()
 
 
-def test_a_new_contrast_leaves_every_answer_of_concepts_standing(catalogue: CachedCatalogue) -> None:
+def test_a_new_contrast_keeps_all_cached_responses_of_concepts(catalogue: CachedCatalogue) -> None:
     record_id = catalogue.create("one")
     catalogue.cache_response("id", record_id)
     catalogue.cache_response("")
@@ -210,7 +212,7 @@ def test_a_new_contrast_leaves_every_answer_of_concepts_standing(catalogue: Cach
     assert catalogue.get_cached("") is not None
 
 
-def test_when_no_turn_is_to_be_had_all_who_wait_are_told_at_once(url: str) -> None:
+def test_all_waiting_writers_fail_at_once_if_the_write_lock_is_unavailable(url: str) -> None:
     database, blocker = open_database(url), open_database(url)
     with blocker.write(), ThreadPoolExecutor(8) as pool:
         futures = [pool.submit(database.run_write, Transaction.bump_accounts_revision) for _ in range(8)]
@@ -223,7 +225,7 @@ def test_when_no_turn_is_to_be_had_all_who_wait_are_told_at_once(url: str) -> No
     blocker.close()
 
 
-def test_turns_are_given_one_a_round_and_in_order() -> None:
+def test_the_scheduler_runs_one_waiting_task_per_event_loop_iteration_in_order() -> None:
     async def run_turns() -> list[str]:
         turns, events = FairScheduler(), list[str]()
 

@@ -35,7 +35,7 @@ def list_records(sqlite_sample: Server, collection: str) -> list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("collection", READS)
-def test_without_arguments_a_collection_comes_whole(
+def test_a_collection_is_returned_completely_without_arguments(
     sqlite_sample: Server, redirected_url: str, collection: str
 ) -> None:
     response = READS[collection](silent=True)
@@ -46,9 +46,7 @@ def test_without_arguments_a_collection_comes_whole(
 
 
 @pytest.mark.parametrize("collection", READS)
-def test_every_record_comes_by_its_id_and_by_its_name(
-    sqlite_sample: Server, redirected_url: str, collection: str
-) -> None:
+def test_every_record_is_found_by_id_and_by_name(sqlite_sample: Server, redirected_url: str, collection: str) -> None:
     records = list_records(sqlite_sample, collection)
     lowest: dict[str, str] = {}
     for record in sorted(records, key=lambda item: str(item["id"]), reverse=True):
@@ -62,19 +60,19 @@ def test_every_record_comes_by_its_id_and_by_its_name(
         assert READS[collection](id=record["id"], name="something else", silent=True).json == by_id
 
 
-def test_names_that_are_not_ascii_are_found(redirected_url: str) -> None:
+def test_non_ascii_names_are_found(redirected_url: str) -> None:
     assert get_disorder(name="Bálint's syndrome", silent=True).json["name"] == "Bálint's syndrome"
     assert any("gedächtnis" in hit["alias"] for hit in search("Arbeitsgedächtnis", silent=True).json)
 
 
-def test_concepts_come_by_contrast(sqlite_sample: Server, redirected_url: str) -> None:
+def test_concepts_are_filtered_by_contrast(sqlite_sample: Server, redirected_url: str) -> None:
     record = sqlite_sample.get(f"/api/v1/concept/{MEMORY}").json
     for contrast in record["relations"]["MEASUREDBY"]:
         assert MEMORY in [record["id"] for record in get_concept(contrast_id=contrast, silent=True).json]
     assert get_concept(contrast_id="cnt_nowhere", silent=True).json == []
 
 
-def test_search_finds_in_order(sqlite_sample: Server, redirected_url: str) -> None:
+def test_search_results_keep_their_order(sqlite_sample: Server, redirected_url: str) -> None:
     response = search("working memory", silent=True)
     assert response.json == sqlite_sample.get("/api/v-alpha/search?q=working%20memory").json
     assert response.json[0]["id"] == MEMORY
@@ -82,7 +80,7 @@ def test_search_finds_in_order(sqlite_sample: Server, redirected_url: str) -> No
     assert search("qqqqqqqq", silent=True).json == []
 
 
-def test_unless_silent_it_prints_where_it_reads(redirected_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_request_url_is_printed_unless_silent(redirected_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     get_concept(id=MEMORY)
     search("working memory")
     printed = capsys.readouterr().out
@@ -92,7 +90,7 @@ def test_unless_silent_it_prints_where_it_reads(redirected_url: str, capsys: pyt
     assert capsys.readouterr().out == ""
 
 
-def test_what_is_built_on_its_calls_works_too(sqlite_sample: Server, redirected_url: str, tmp_path: Path) -> None:
+def test_functions_built_on_the_api_calls_work(sqlite_sample: Server, redirected_url: str, tmp_path: Path) -> None:
     assert filter_concepts() == list_records(sqlite_sample, "concept")
     contrast = sqlite_sample.get(f"/api/v1/concept/{MEMORY}").json["relations"]["MEASUREDBY"][0]
     assert MEMORY in [item["id"] for item in filter_concepts(contrast_id=contrast)]
@@ -105,7 +103,7 @@ def test_what_is_built_on_its_calls_works_too(sqlite_sample: Server, redirected_
     }
 
 
-def test_a_redirection_is_undone(sqlite_sample: Server) -> None:
+def test_a_redirection_can_be_undone(sqlite_sample: Server) -> None:
     before = api.DataJson
     with redirect_cognitiveatlas(f"http://127.0.0.1:{sqlite_sample.port}"):
         assert api.DataJson is not before
@@ -117,18 +115,18 @@ def test_a_redirection_is_undone(sqlite_sample: Server) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "localhost:8000", "ftp://example.org"])
-def test_an_address_that_is_none_is_refused(address: str) -> None:
+def test_an_invalid_url_is_rejected(address: str) -> None:
     with pytest.raises(LexariumError, match="is not a URL"):
         redirect_cognitiveatlas(address)
 
 
-def test_without_the_package_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cognitiveatlas.api", None)
     with pytest.raises(LexariumError, match="pip install cognitiveatlas"):
         redirect_cognitiveatlas("http://127.0.0.1:8000")
 
 
-def test_all_that_nimare_reads_is_there(sqlite_sample: Server, redirected_url: str) -> None:
+def test_all_fields_that_nimare_reads_exist(sqlite_sample: Server, redirected_url: str) -> None:
     """NiMARE's `download_cognitive_atlas` makes these calls in this order and reads these fields."""
     frames = {name: READS[name](silent=True).pandas for name in READS}
     for name in ("concept", "task"):
@@ -178,7 +176,7 @@ print(json.dumps(download_cognitive_atlas(data_dir=sys.argv[2])))
 
 
 @pytest.mark.full
-def test_nimares_own_download_works(sqlite_sample: Server, tmp_path: Path) -> None:
+def test_the_download_function_of_nimare_works(sqlite_sample: Server, tmp_path: Path) -> None:
     if not NIMARE.exists():
         skip_or_fail("no NiMARE (make .venv-nimare/ready)")
     environment = {**os.environ, "PYTHONPATH": str(Path(lexarium.__file__).parents[1])}

@@ -76,7 +76,7 @@ ODD_HEADERS: list[dict[str, str]] = [
 ]
 
 
-def test_there_is_what_the_contract_names_and_no_more() -> None:
+def test_the_resources_are_those_of_the_contract() -> None:
     assert set(RESOURCES) == set(ALLOW)
 
 
@@ -118,7 +118,9 @@ def list_targets(server: Server, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", RESOURCE_NAMES)
-def test_every_answer_has_exactly_the_contracts_headers_whatever_a_client_sends(catalogue: Server, name: str) -> None:
+def test_every_response_has_exactly_the_headers_of_the_contract_for_any_request_headers(
+    catalogue: Server, name: str
+) -> None:
     for target in list_targets(catalogue, name):
         for headers in ODD_HEADERS:
             for method in ("GET", "HEAD"):
@@ -132,7 +134,9 @@ def test_every_answer_has_exactly_the_contracts_headers_whatever_a_client_sends(
 
 
 @pytest.mark.parametrize("name", RESOURCE_NAMES)
-def test_a_collection_is_one_array_of_records_with_exactly_the_contracts_fields(catalogue: Server, name: str) -> None:
+def test_a_collection_is_one_array_of_records_with_exactly_the_fields_of_the_contract(
+    catalogue: Server, name: str
+) -> None:
     records = catalogue.get(f"/api/v-alpha/{name}").json
     assert isinstance(records, list)
     for record in records:
@@ -143,24 +147,24 @@ def test_a_collection_is_one_array_of_records_with_exactly_the_contracts_fields(
             assert record["creation_time"] == record["last_updated"]
 
 
-def test_an_empty_catalogue_answers_empty_arrays(tmp_path: Path) -> None:
+def test_an_empty_catalogue_returns_empty_arrays(tmp_path: Path) -> None:
     with Server(f"sqlite:///{tmp_path}/empty.db") as server:
         for name in RESOURCE_NAMES:
             assert server.get(f"/api/v-alpha/{name}").body == b"[]"
 
 
-def test_disorders_come_by_id_as_text(catalogue: Server) -> None:
+def test_disorders_are_sorted_by_id_as_text(catalogue: Server) -> None:
     ids = [record["id"] for record in catalogue.get("/api/v-alpha/disorder").json]
     assert ids == sorted(ids)
 
 
 @pytest.mark.parametrize("name", ["concept", "task"])
-def test_terms_come_by_name_ignoring_case_then_id(catalogue: Server, name: str) -> None:
+def test_terms_are_sorted_by_case_insensitive_name_then_id(catalogue: Server, name: str) -> None:
     records = catalogue.get(f"/api/v-alpha/{name}").json
     assert records == sorted(records, key=lambda record: (record["name"].casefold(), record["id"]))
 
 
-def test_search_holds_every_trm_term_by_name_numbered_from_one(catalogue: Server) -> None:
+def test_search_without_a_query_lists_every_trm_term_by_name_and_numbers_them_from_one(catalogue: Server) -> None:
     hits = catalogue.get("/api/v-alpha/search").json
     terms = [record for name in ("concept", "task") for record in catalogue.get(f"/api/v-alpha/{name}").json]
     terms = [term for term in terms if term["id"].startswith("trm_")]
@@ -173,7 +177,7 @@ def test_search_holds_every_trm_term_by_name_numbered_from_one(catalogue: Server
 
 
 @pytest.mark.parametrize("name", RESOURCE_NAMES)
-def test_head_is_get_without_a_body(catalogue: Server, name: str) -> None:
+def test_head_has_the_headers_of_get_and_no_body(catalogue: Server, name: str) -> None:
     for target in list_targets(catalogue, name):
         get_response, head = catalogue.get(target), catalogue.request("HEAD", target)
         assert head.body == b""
@@ -194,7 +198,7 @@ def test_options_describes_the_collection(catalogue: Server, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RESOURCE_NAMES)
-def test_a_browser_may_read_from_another_origin(catalogue: Server, name: str) -> None:
+def test_cross_origin_reads_are_allowed(catalogue: Server, name: str) -> None:
     headers = {"Origin": "https://example.org", "Access-Control-Request-Method": "GET"}
     response = catalogue.request("OPTIONS", f"/api/v-alpha/{name}", headers)
     assert response.status == 200
@@ -205,19 +209,19 @@ def test_a_browser_may_read_from_another_origin(catalogue: Server, name: str) ->
 
 @pytest.mark.parametrize("name", RESOURCE_NAMES)
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "REPORT"])
-def test_other_methods_are_refused_with_allow(catalogue: Server, name: str, method: str) -> None:
+def test_other_methods_are_rejected_with_an_allow_header(catalogue: Server, name: str, method: str) -> None:
     response = catalogue.request(method, f"/api/v-alpha/{name}")
     assert response.status == 405
     assert response.headers["allow"] == ALLOW[name]
     assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_search_takes_no_post(catalogue: Server) -> None:
+def test_search_rejects_post(catalogue: Server) -> None:
     assert catalogue.post_json("/api/v-alpha/search", {}).status == 405
 
 
 @pytest.mark.parametrize("name", RESOURCE_NAMES)
-def test_a_slash_at_the_end_redirects_and_keeps_the_query(catalogue: Server, name: str) -> None:
+def test_a_trailing_slash_redirects_and_keeps_the_query(catalogue: Server, name: str) -> None:
     response = catalogue.get(f"/api/v-alpha/{name}/?format=api&x=%20y")
     assert response.status == 308
     assert response.headers["location"] == f"/api/v-alpha/{name}?format=api&x=%20y"
@@ -233,7 +237,7 @@ def test_an_unknown_format_is_not_acceptable(catalogue: Server, name: str) -> No
 
 
 @pytest.mark.parametrize("name", RESOURCE_NAMES)
-def test_compressed_answers_hold_the_same_bytes_and_have_their_own_etag(catalogue: Server, name: str) -> None:
+def test_compressed_responses_have_the_same_content_and_their_own_etags(catalogue: Server, name: str) -> None:
     for target in list_targets(catalogue, name):
         uncompressed = catalogue.get(target)
         zipped = catalogue.get(target, Accept_Encoding="gzip")
@@ -246,7 +250,7 @@ def test_compressed_answers_hold_the_same_bytes_and_have_their_own_etag(catalogu
 
 
 @pytest.mark.parametrize("name", RESOURCE_NAMES)
-def test_an_answer_that_a_client_has_is_not_sent_again(catalogue: Server, name: str) -> None:
+def test_a_matching_etag_gets_a_304(catalogue: Server, name: str) -> None:
     for target in list_targets(catalogue, name):
         for encoding in ("identity", "gzip", "zstd"):
             first = catalogue.get(target, Accept_Encoding=encoding)
@@ -261,13 +265,13 @@ def test_an_answer_that_a_client_has_is_not_sent_again(catalogue: Server, name: 
             assert catalogue.get(target, Accept_Encoding=encoding, If_None_Match='"other"').status == 200
 
 
-def test_an_etag_of_one_encoding_is_not_that_of_another(catalogue: Server) -> None:
+def test_the_etag_of_one_encoding_does_not_match_another(catalogue: Server) -> None:
     etag = catalogue.get("/api/v-alpha/concept", Accept_Encoding="gzip").headers["etag"]
     assert catalogue.get("/api/v-alpha/concept", If_None_Match=etag).status == 200
 
 
 @pytest.mark.parametrize("name", COLLECTION_NAMES)
-def test_one_record_by_id_is_its_list_fields_its_type_and_its_relations(catalogue: Server, name: str) -> None:
+def test_a_record_by_id_has_its_list_fields_its_type_and_its_relations(catalogue: Server, name: str) -> None:
     records = catalogue.get(f"/api/v-alpha/{name}").json
     keys = set(COLLECTIONS[name].relation_lists)
     for record in records[::25]:
@@ -280,7 +284,7 @@ def test_one_record_by_id_is_its_list_fields_its_type_and_its_relations(catalogu
 
 @pytest.mark.parametrize("name", COLLECTION_NAMES)
 @pytest.mark.parametrize("parameter", ["id", "name"])
-def test_what_is_not_there_is_not_found(catalogue: Server, name: str, parameter: str) -> None:
+def test_an_unknown_id_or_name_gets_a_404(catalogue: Server, name: str, parameter: str) -> None:
     for value in ("nope", "%00", "%ff%fe", "%ED%A0%80", "'; DROP TABLE record; --".replace(" ", "%20"), "x" * 5000):
         response = catalogue.get(f"/api/v-alpha/{name}?{parameter}={value}")
         assert response.status == 404, value
@@ -290,7 +294,7 @@ def test_what_is_not_there_is_not_found(catalogue: Server, name: str, parameter:
         assert response.json["detail"]
 
 
-def test_an_id_of_another_collection_is_not_found(catalogue: Server) -> None:
+def test_an_id_of_another_collection_gets_a_404(catalogue: Server) -> None:
     for record in catalogue.get("/api/v-alpha/task").json[:3]:
         assert catalogue.get(f"/api/v-alpha/concept?id={record['id']}").status == 404
 
@@ -302,7 +306,7 @@ def iter_related(server: Server, name: str) -> Iterator[tuple[dict[str, Any], di
             yield record_with_relations, entry
 
 
-def test_a_concepts_relations_show_on_both_sides(catalogue: Server) -> None:
+def test_relations_between_concepts_are_shown_on_both_records(catalogue: Server) -> None:
     inverse_directions = {"parent": "child", "child": "parent"}
     for record, entry in iter_related(catalogue, "concept"):
         assert set(entry) == {"id", "name", "relationship", "direction"}
@@ -318,7 +322,7 @@ def test_a_concepts_relations_show_on_both_sides(catalogue: Server) -> None:
         assert inverse in other["relationships"]
 
 
-def test_a_tasks_and_a_disorders_relations_have_their_shapes(catalogue: Server) -> None:
+def test_relations_of_tasks_and_disorders_have_the_documented_fields(catalogue: Server) -> None:
     for _, entry in iter_related(catalogue, "task"):
         assert set(entry) in ({"concept_id", "name", "relationship"}, {"id", "name"})
         assert entry.get("relationship", "ASSERTS") == "ASSERTS"
@@ -328,7 +332,7 @@ def test_a_tasks_and_a_disorders_relations_have_their_shapes(catalogue: Server) 
         assert entry["id"] != record["id"]
 
 
-def test_search_finds_ignoring_case_and_accents(catalogue: Server) -> None:
+def test_search_ignores_case_and_accents(catalogue: Server) -> None:
     all_hits = catalogue.get("/api/v-alpha/search").json
     if not all_hits:
         assert catalogue.get("/api/v-alpha/search?q=memory").json == []
@@ -370,7 +374,7 @@ ODD_TARGETS = [
 
 
 @pytest.mark.parametrize("target", ODD_TARGETS)
-def test_odd_addresses_get_an_answer_or_a_problem(catalogue: Server, target: str) -> None:
+def test_unusual_request_targets_get_a_valid_response_or_a_problem_document(catalogue: Server, target: str) -> None:
     response = catalogue.get(target)
     assert response.status < 500
     if response.status != 200:
@@ -379,7 +383,7 @@ def test_odd_addresses_get_an_answer_or_a_problem(catalogue: Server, target: str
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_what_is_not_there_names_what_there_is(catalogue: Server, method: str) -> None:
+def test_a_404_for_an_unknown_version_or_collection_lists_the_valid_ones(catalogue: Server, method: str) -> None:
     response = catalogue.request(method, "/api/v9/concept")
     assert response.status == 404
     assert "v-alpha" in response.json["detail"]
@@ -395,7 +399,7 @@ def test_both_engines_serve_the_same_bytes(sample_url: DatabaseUrlFactory) -> No
             assert first.get(f"/api/v-alpha/{name}").body == second.get(f"/api/v-alpha/{name}").body
 
 
-def test_the_real_catalogue_is_served_as_it_came(real_catalogue: Path, url: str) -> None:
+def test_the_real_catalogue_is_served_as_it_was_imported(real_catalogue: Path, url: str) -> None:
     files = sorted(real_catalogue.glob("*.json"))
     assert run_cli("import", *files, "--database", url).returncode == 0
     with Server(url) as server:

@@ -44,7 +44,7 @@ def find_user_id(server: Server, name: str, admin: V1Client) -> str:
 
 
 @pytest.mark.parametrize("method", ["page", "api", "admin's page", "admin's api", "command"])
-def test_a_new_password_ends_every_session_and_all_that_was_made_from_one(server: Server, method: str) -> None:
+def test_a_new_password_revokes_all_sessions_and_tokens_created_from_them(server: Server, method: str) -> None:
     admin = V1Client(server, "admin")
     name = create_account(server, "curator")
     path = f"users/{find_user_id(server, name, admin)}"
@@ -86,7 +86,7 @@ def set_password(server: Server, name: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_a_new_password_of_an_admin_ends_what_their_sessions_made_for_others(server: Server) -> None:
+def test_a_new_password_of_an_admin_revokes_tokens_their_sessions_created_for_other_accounts(server: Server) -> None:
     name, other = create_account(server, "admin"), create_account(server, "curator")
     session = sign_in(server, name)
     new_token = create_token(server, session, account=other, old_password=PASSWORD).json["token"]
@@ -95,7 +95,7 @@ def test_a_new_password_of_an_admin_ends_what_their_sessions_made_for_others(ser
     assert not is_token_valid(server, new_token)
 
 
-def test_revoking_a_token_revokes_all_that_was_made_with_it(server: Server) -> None:
+def test_revoking_a_token_revokes_all_tokens_created_with_it(server: Server) -> None:
     first = V1Client(server, "curator")
     second = create_token(server, first.token).json
     third = create_token(server, second["token"]).json
@@ -106,7 +106,7 @@ def test_revoking_a_token_revokes_all_that_was_made_with_it(server: Server) -> N
     assert all(tokens_by_id[token["id"]]["revoked"] for token in (second, third))
 
 
-def test_revoking_at_the_command_line_and_on_the_page_does_too(server: Server) -> None:
+def test_revoking_by_command_or_page_revokes_derived_tokens_too(server: Server) -> None:
     first, person = V1Client(server, "curator"), BrowserlessClient(server)
     second = create_token(server, first.token).json
     parent = next(iter(list_tokens(server, first.token)))
@@ -120,7 +120,7 @@ def test_revoking_at_the_command_line_and_on_the_page_does_too(server: Server) -
     assert not is_token_valid(server, child["token"])
 
 
-def test_erasing_an_account_ends_what_was_made_with_its_tokens(server: Server) -> None:
+def test_erasing_an_account_revokes_tokens_created_with_its_tokens(server: Server) -> None:
     admin, second = V1Client(server, "admin"), V1Client(server, "admin")
     other = create_account(server, "curator")
     new_token = create_token(server, second.token, account=other).json["token"]
@@ -128,7 +128,7 @@ def test_erasing_an_account_ends_what_was_made_with_its_tokens(server: Server) -
     assert not is_token_valid(server, new_token)
 
 
-def test_signing_out_ends_the_session_and_leaves_what_was_made_from_it(server: Server) -> None:
+def test_signing_out_ends_the_session_and_keeps_tokens_created_from_it(server: Server) -> None:
     person = BrowserlessClient(server)
     person.sign_in("contributor", "/account")
     person.press("Create token", {"label": "nightly", "old_password": PASSWORD}, 201)
@@ -139,7 +139,7 @@ def test_signing_out_ends_the_session_and_leaves_what_was_made_from_it(server: S
     assert is_token_valid(server, secret)
 
 
-def test_a_token_made_from_a_session_by_a_program_needs_the_password(server: Server) -> None:
+def test_creating_a_token_from_a_session_requires_the_password(server: Server) -> None:
     name = create_account(server, "curator")
     session = sign_in(server, name)
     for invalid_options in ({}, {"old_password": "wrong horse battery"}):
@@ -152,14 +152,14 @@ def test_a_token_made_from_a_session_by_a_program_needs_the_password(server: Ser
     assert create_token(server, new_token.json["token"]).status == 201
 
 
-def test_guesses_at_the_password_for_a_token_are_limited(server: Server) -> None:
+def test_password_guesses_when_creating_a_token_are_limited(server: Server) -> None:
     session = sign_in(server, create_account(server, "curator"))
     statuses = [create_token(server, session, old_password="wrong horse battery").status for _ in range(6)]
     assert statuses[0] == 422
     assert statuses[-1] == 429
 
 
-def test_a_label_of_the_owners_own_makes_no_session(server: Server) -> None:
+def test_a_token_labelled_signed_in_is_not_a_session(server: Server) -> None:
     program = V1Client(server, "curator")
     new_token = create_token(server, program.token, label="signed in").json
     assert create_token(server, new_token["token"]).status == 201
@@ -167,7 +167,7 @@ def test_a_label_of_the_owners_own_makes_no_session(server: Server) -> None:
     assert is_token_valid(server, new_token["token"])
 
 
-def test_where_a_token_comes_from_is_shown_everywhere(server: Server) -> None:
+def test_the_origin_of_a_token_is_shown_in_every_list(server: Server) -> None:
     person = BrowserlessClient(server)
     name = person.sign_in("curator")
     assert run_cli("token", "create", name, "--label", "typed", "--database", server.url).returncode == 0
@@ -194,7 +194,7 @@ def test_where_a_token_comes_from_is_shown_everywhere(server: Server) -> None:
     assert {token["id"]: (token["origin"], token["made_with"]) for token in listing} == origins
 
 
-def test_using_a_token_writes_once_and_not_again_soon(new_url: DatabaseUrlFactory) -> None:
+def test_the_last_use_of_a_token_is_written_at_most_once_in_a_short_time(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_READ="token") as server:
         secret = server.create_token("contributor")
         with closing(sqlite3.connect(server.url.removeprefix("sqlite:///"))) as database:
@@ -209,7 +209,7 @@ def test_using_a_token_writes_once_and_not_again_soon(new_url: DatabaseUrlFactor
             assert count_writes() <= before + 1
 
 
-def test_a_full_disk_keeps_nobody_from_reading_with_a_token(tmp_path: Path) -> None:
+def test_tokens_can_be_used_to_read_while_the_disk_is_full(tmp_path: Path) -> None:
     with (
         mount_small_disk(tmp_path / "disk", 4_000) as disk,
         Server(f"sqlite:///{disk.path}/catalogue.db", LEXARIUM_READ="token") as server,
@@ -220,7 +220,7 @@ def test_a_full_disk_keeps_nobody_from_reading_with_a_token(tmp_path: Path) -> N
             assert server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 200
 
 
-def test_an_upgrade_knows_the_sessions_there_were_and_leaves_other_tokens_unknown(tmp_path: Path) -> None:
+def test_an_upgrade_marks_existing_sessions_and_leaves_the_origin_of_other_tokens_unknown(tmp_path: Path) -> None:
     url = create_old_database("0010", tmp_path / "old.db")
     with closing(sqlite3.connect(tmp_path / "old.db")) as old, old:
         old.execute(

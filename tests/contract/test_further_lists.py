@@ -31,7 +31,7 @@ def to_entry(record: dict[str, Any]) -> dict[str, str]:
         ("disorder", "citations"),
     ],
 )
-def test_the_further_lists_are_always_there_and_last(curator: V1Client, collection: str, keys: str) -> None:
+def test_the_further_lists_are_always_present_and_last(curator: V1Client, collection: str, keys: str) -> None:
     answer = read(curator, curator.create(collection, name="alone"))
     further = keys.split()
     assert list(answer)[-len(further) :] == further
@@ -54,7 +54,7 @@ def test_a_concept_lists_its_citations_contrasts_and_classes(curator: V1Client) 
     assert answer["relationships"] == []
 
 
-def test_a_task_lists_all_that_belongs_to_it(curator: V1Client) -> None:
+def test_a_task_lists_all_related_records(curator: V1Client) -> None:
     relation_types = {
         "conditions": ("condition", "HASCONDITION"),
         "indicators": ("indicator", "HASINDICATOR"),
@@ -94,7 +94,7 @@ def test_a_cached_task_follows_its_contrasts_and_their_disorders(curator: V1Clie
     assert read(curator, task)["disorders"] == []
 
 
-def test_a_record_of_any_class_is_written_read_and_listed_by_v1(curator: V1Client) -> None:
+def test_a_record_of_any_class_is_created_read_and_listed_by_v1(curator: V1Client) -> None:
     for name, collection in COLLECTIONS.items():
         others = [field for field in collection.editable_fields if field not in collection.core_fields]
         created = curator.create(name, name=f"a {name}", fields={others[0]: "7"})
@@ -106,7 +106,7 @@ def test_a_record_of_any_class_is_written_read_and_listed_by_v1(curator: V1Clien
         assert curator.send("GET", build_path(created)).json == patched
 
 
-def test_a_replacement_without_fields_keeps_those_that_are_there(curator: V1Client) -> None:
+def test_a_put_without_fields_keeps_the_existing_ones(curator: V1Client) -> None:
     created = curator.create("citation", name="A paper", fields={"citation_authors": "N. N."})
     replaced = curator.send("PUT", build_path(created), {"name": "Another paper"}, If_Match='"1"').json
     assert (replaced["name"], replaced["fields"]["citation_authors"]) == ("Another paper", "N. N.")
@@ -114,7 +114,7 @@ def test_a_replacement_without_fields_keeps_those_that_are_there(curator: V1Clie
     assert emptied["fields"]["citation_authors"] == ""
 
 
-def test_a_problem_of_another_field_is_told_with_its_place(curator: V1Client) -> None:
+def test_an_invalid_further_field_is_reported_with_its_pointer(curator: V1Client) -> None:
     response = curator.send("POST", "citation", {"name": "A paper", "fields": {"doi": 7, "citation_authors": "\x00"}})
     assert response.status == 422
     assert {error["pointer"] for error in response.json["errors"]} == {"/fields/doi", "/fields/citation_authors"}
@@ -124,7 +124,7 @@ def test_a_problem_of_another_field_is_told_with_its_place(curator: V1Client) ->
     assert [error["pointer"] for error in misplaced.json["errors"]] == ["/collection"]
 
 
-def test_a_field_with_the_name_of_a_key_of_every_record_is_kept_apart_from_it(curator: V1Client) -> None:
+def test_a_field_may_have_the_name_of_a_standard_key(curator: V1Client) -> None:
     battery = curator.create("battery", name="A battery", fields={"collection": "tests"})
     assert (battery["collection"], battery["fields"]["collection"]) == ("battery", "tests")
     patched = curator.patch(battery, collection="battery", name="The battery")

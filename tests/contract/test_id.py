@@ -86,16 +86,16 @@ def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> It
         ("*/*;q=0", None),
     ],
 )
-def test_the_form_is_the_one_that_the_client_likes_best(accept: str, expected: str | None) -> None:
+def test_the_media_type_preferred_by_the_client_is_chosen(accept: str, expected: str | None) -> None:
     assert choose_media_type(accept, TYPES) == expected
 
 
 @given(st.text())
-def test_any_accept_gets_a_form_or_none(accept: str) -> None:
+def test_any_accept_header_selects_an_offered_media_type_or_none(accept: str) -> None:
     assert choose_media_type(accept, TYPES) in (None, *TYPES)
 
 
-def test_a_page_shows_the_record_and_links_what_it_is_related_to(catalogue: SampleCatalogue) -> None:
+def test_a_page_shows_the_record_and_links_to_related_records(catalogue: SampleCatalogue) -> None:
     ids = catalogue.ids
     response = catalogue.get("record", Accept="text/html")
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -111,7 +111,7 @@ def test_a_page_shows_the_record_and_links_what_it_is_related_to(catalogue: Samp
     assert "<memory>" not in text
 
 
-def test_json_is_the_record_with_its_relations_both_ways(catalogue: SampleCatalogue) -> None:
+def test_json_has_the_record_with_relations_in_both_directions(catalogue: SampleCatalogue) -> None:
     ids = catalogue.ids
     data = catalogue.get("record", "?format=json").json
     v1 = catalogue.server.get(f"/api/v1/concept/{ids['record']}").json
@@ -125,7 +125,7 @@ def test_json_is_the_record_with_its_relations_both_ways(catalogue: SampleCatalo
     ("media_type", "syntax"),
     [("application/ld+json", pyoxigraph.RdfFormat.JSON_LD), ("text/turtle", pyoxigraph.RdfFormat.TURTLE)],
 )
-def test_rdf_tells_the_record_under_its_iri(
+def test_rdf_describes_the_record_by_its_iri(
     catalogue: SampleCatalogue, media_type: str, syntax: pyoxigraph.RdfFormat
 ) -> None:
     response = catalogue.get("record", Accept=media_type)
@@ -140,7 +140,7 @@ def test_rdf_tells_the_record_under_its_iri(
 
 
 @pytest.mark.parametrize("name", MEDIA_TYPES)
-def test_every_form_is_known_again_and_can_be_asked_for_by_name(catalogue: SampleCatalogue, name: str) -> None:
+def test_every_media_type_is_revalidated_and_can_be_requested_by_name(catalogue: SampleCatalogue, name: str) -> None:
     response = catalogue.get("record", f"?format={name}", Accept="image/png")
     assert response.status == 200
     is_translated = name in ("html", "json")
@@ -159,7 +159,7 @@ def test_every_form_is_known_again_and_can_be_asked_for_by_name(catalogue: Sampl
     assert len(other_etags) == len(MEDIA_TYPES)
 
 
-def test_an_etag_holds_until_what_is_shown_changes(catalogue: SampleCatalogue) -> None:
+def test_an_etag_stays_valid_until_the_shown_content_changes(catalogue: SampleCatalogue) -> None:
     etag = catalogue.get("parent", "?format=json").headers["etag"]
     catalogue.send("PATCH", f"/concept/{catalogue.ids['child']}", {"definition_text": "Of words."})
     assert catalogue.get("parent", "?format=json", If_None_Match=etag).status == 304
@@ -168,14 +168,14 @@ def test_an_etag_holds_until_what_is_shown_changes(catalogue: SampleCatalogue) -
     assert catalogue.get("parent", "?format=json", If_None_Match=etag).status == 200
 
 
-def test_what_is_not_spoken_is_answered_with_what_is(catalogue: SampleCatalogue) -> None:
+def test_an_unsupported_media_type_gets_a_406_that_lists_the_supported_ones(catalogue: SampleCatalogue) -> None:
     for response in (catalogue.get("record", Accept="image/png"), catalogue.get("record", "?format=pdf")):
         assert response.status == 406
         assert response.headers["vary"] == "Accept, Accept-Encoding"
         assert all(f"{name} ({kind})" in response.json["detail"] for name, kind in MEDIA_TYPES.items())
 
 
-def test_a_retired_record_is_gone_and_tells_what_to_use_instead(catalogue: SampleCatalogue) -> None:
+def test_a_retired_record_gets_a_410_with_its_replacement(catalogue: SampleCatalogue) -> None:
     for name, stand_in in (("retired", None), ("replaced", catalogue.ids["record"])):
         response = catalogue.get(name, Accept="application/ld+json")
         assert (response.status, response.json["replaced_by"]) == (410, stand_in)
@@ -184,13 +184,13 @@ def test_a_retired_record_is_gone_and_tells_what_to_use_instead(catalogue: Sampl
         assert (f'<a href="/id/{catalogue.ids["record"]}">' in page.body.decode()) == (stand_in is not None)
 
 
-def test_a_merged_record_leads_to_its_survivor(catalogue: SampleCatalogue) -> None:
+def test_a_merged_record_redirects_to_its_survivor(catalogue: SampleCatalogue) -> None:
     response = catalogue.get("merged", "?format=turtle")
     assert response.status == 308
     assert response.headers["location"] == f"/id/{catalogue.ids['parent']}?format=turtle"
 
 
-def test_what_was_never_there_is_not_found(catalogue: SampleCatalogue) -> None:
+def test_an_unknown_record_gets_a_404(catalogue: SampleCatalogue) -> None:
     for record_id in ("trm_none", "a%00b", "a/b", "%3Cscript%3E"):
         page = catalogue.server.get(f"/id/{record_id}")
         assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
@@ -201,7 +201,7 @@ def test_what_was_never_there_is_not_found(catalogue: SampleCatalogue) -> None:
 
 
 @pytest.mark.parametrize("kind", ["concept", "task", "disorder"])
-def test_the_addresses_that_papers_name_lead_to_the_records_own(catalogue: SampleCatalogue, kind: str) -> None:
+def test_record_urls_of_the_public_site_redirect_to_the_record_iri(catalogue: SampleCatalogue, kind: str) -> None:
     for name in ("record", "retired", "merged"):
         record_id = catalogue.ids[name]
         for end in ("", "/"):
@@ -210,14 +210,14 @@ def test_the_addresses_that_papers_name_lead_to_the_records_own(catalogue: Sampl
     assert catalogue.server.get(f"/{kind}/id/trm_none").status == 404
 
 
-def test_openrefine_is_told_the_iris_and_shown_the_pages(catalogue: SampleCatalogue) -> None:
+def test_the_reconciliation_manifest_has_the_iri_space_and_links_to_record_pages(catalogue: SampleCatalogue) -> None:
     data = catalogue.server.get("/reconcile").json
     assert data["identifierSpace"] == f"{BASE}id/"
     address = data["view"]["url"].replace("{{id}}", catalogue.ids["record"])
     assert catalogue.server.get(address.partition(f":{catalogue.server.port}")[2]).status == 200
 
 
-def test_the_scheme_of_a_collection_leads_to_its_page(catalogue: SampleCatalogue) -> None:
+def test_the_concept_scheme_of_a_collection_redirects_to_its_page(catalogue: SampleCatalogue) -> None:
     response = catalogue.server.get("/disorder")
     assert (response.status, response.headers["location"]) == (303, "/browse/disorder")
     assert catalogue.server.get("/browse/disorder", Accept="text/html").status == 200

@@ -49,7 +49,7 @@ def test_a_curators_concept_is_published_at_once(server: Server, curator: str) -
     assert [hit["id"] for hit in server.get("/api/v-alpha/search?q=uni").json] == [record["id"]]
 
 
-def test_a_form_makes_the_same_as_json(server: Server, curator: str) -> None:
+def test_a_form_creates_the_same_record_as_json(server: Server, curator: str) -> None:
     response = post_form(server, "/api/v-alpha/disorder", {"name": "A disorder", "flag_for_curator": "1"}, curator)
     assert response.status == 201
     record = response.json
@@ -59,7 +59,7 @@ def test_a_form_makes_the_same_as_json(server: Server, curator: str) -> None:
     assert set(record) == set(from_json)
 
 
-def test_a_multipart_form_is_taken_too(server: Server, curator: str) -> None:
+def test_a_multipart_form_is_accepted(server: Server, curator: str) -> None:
     body = '--x\r\nContent-Disposition: form-data; name="name"\r\n\r\nFrom parts\r\n--x--\r\n'
     headers = {"Content-Type": "multipart/form-data; boundary=x", "Authorization": f"Bearer {curator}"}
     assert server.request("POST", "/api/v-alpha/task", headers, body).json["name"] == "From parts"
@@ -67,14 +67,14 @@ def test_a_multipart_form_is_taken_too(server: Server, curator: str) -> None:
     assert server.request("POST", "/api/v-alpha/task", headers, file).status == 400
 
 
-def test_a_name_posted_twice_is_two_records(server: Server, curator: str) -> None:
+def test_posting_a_name_twice_creates_two_records(server: Server, curator: str) -> None:
     ids = {server.post_json("/api/v-alpha/task", {"name": "Same"}, curator).json["id"] for _ in range(2)}
     assert {record["id"] for record in server.get("/api/v-alpha/task").json} == ids
     assert len(ids) == 2
     assert server.get("/api/v-alpha/task?name=same").json["id"] == min(ids)
 
 
-def test_writing_needs_a_token_that_is_good(server: Server, curator: str) -> None:
+def test_writing_requires_a_valid_token(server: Server, curator: str) -> None:
     for headers in (
         {},
         {"Authorization": "Bearer nonsense"},
@@ -92,13 +92,13 @@ def test_writing_needs_a_token_that_is_good(server: Server, curator: str) -> Non
     assert server.get("/api/v-alpha/concept").json == []
 
 
-def test_a_revoked_token_is_good_no_more(server: Server, curator: str) -> None:
+def test_a_revoked_token_is_rejected(server: Server, curator: str) -> None:
     last_line = run_cli("token", "list", "--database", server.url).stdout.splitlines()[-1]
     assert run_cli("token", "revoke", last_line.split()[0], "--database", server.url).returncode == 0
     assert server.post_json("/api/v-alpha/concept", {"name": "x"}, curator).status == 401
 
 
-def test_a_contributors_record_is_a_proposal_that_is_listed_nowhere(server: Server) -> None:
+def test_a_record_of_a_contributor_becomes_a_proposal_that_is_not_listed(server: Server) -> None:
     etag = server.get("/api/v-alpha/concept").headers["etag"]
     response = server.post_json("/api/v-alpha/concept", {"name": "Proposed"}, server.create_token("contributor"))
     assert response.status == 202
@@ -129,7 +129,7 @@ def test_a_contributors_record_is_a_proposal_that_is_listed_nowhere(server: Serv
         ("disorder", {"name": "x", "id_protocol": "x" * 51}, {"id_protocol"}),
     ],
 )
-def test_every_wrong_field_is_named_at_once(
+def test_all_invalid_fields_are_reported_at_once(
     shared_server: Server, shared_curator: str, collection: str, draft: dict[str, object], wrong_fields: set[str]
 ) -> None:
     response = shared_server.post_json(f"/api/v-alpha/{collection}", draft, shared_curator)
@@ -139,7 +139,7 @@ def test_every_wrong_field_is_named_at_once(
     assert shared_server.get(f"/api/v-alpha/{collection}").json == []
 
 
-def test_a_class_that_is_there_is_taken(server: Server, curator: str, tmp_path: object) -> None:
+def test_an_existing_class_is_accepted(server: Server, curator: str, tmp_path: object) -> None:
     path = f"{tmp_path}/concept_class.json"
     with open(path, "w") as file:
         json.dump([CLASS], file)
@@ -148,7 +148,7 @@ def test_a_class_that_is_there_is_taken(server: Server, curator: str, tmp_path: 
     assert server.post_json("/api/v-alpha/concept", draft, curator).status == 201
 
 
-def test_fields_that_are_the_servers_own_are_passed_over(server: Server, curator: str) -> None:
+def test_read_only_fields_are_ignored(server: Server, curator: str) -> None:
     draft = {"name": "x", "id": "trm_mine", "id_user": "usr_other", "creation_time": 1}
     record = server.post_json("/api/v-alpha/concept", draft, curator).json
     assert record["id"] != "trm_mine"
@@ -173,7 +173,7 @@ def test_fields_that_are_the_servers_own_are_passed_over(server: Server, curator
         (FORM, '{"name": "x"}', 415),
     ],
 )
-def test_a_body_that_cannot_be_read_is_refused(
+def test_an_unreadable_body_is_rejected(
     shared_server: Server, shared_curator: str, kind: str, body: str, status: int
 ) -> None:
     headers = {"Content-Type": kind, "Authorization": f"Bearer {shared_curator}"}
@@ -194,7 +194,7 @@ def test_every_worker_lists_a_new_record_at_the_very_next_request(tmp_path: obje
                 assert server.get("/api/v-alpha/concept").json[-1]["id"] == record["id"]
 
 
-def test_concurrent_writes_are_all_there_in_one_unbroken_log(server: Server, curator: str) -> None:
+def test_all_concurrent_writes_are_stored_in_a_log_without_gaps(server: Server, curator: str) -> None:
     def write(number: int) -> str:
         record_id: str = server.post_json("/api/v-alpha/task", {"name": f"t{number}"}, curator).json["id"]
         return record_id

@@ -39,7 +39,7 @@ from lexarium.domain.text.languages import (
         ("ja-hira-jp", "ja-Hira-JP"),
     ],
 )
-def test_a_tag_is_written_canonically(tag: str, canonical: str) -> None:
+def test_a_tag_is_written_in_canonical_form(tag: str, canonical: str) -> None:
     assert canonicalize_tag(tag) == canonical
     assert canonicalize_tag(canonical) == canonical
 
@@ -65,19 +65,19 @@ def test_a_tag_is_written_canonically(tag: str, canonical: str) -> None:
         *("sl-rozaj-rozaj", "en-a-bbb-a-ccc", "de-1901-1901"),
     ],
 )
-def test_what_is_no_tag_is_refused_in_one_sentence(tag: str) -> None:
+def test_an_invalid_tag_is_rejected_with_one_sentence(tag: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         canonicalize_tag(tag)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(".")
 
 
-def test_an_underscore_is_explained() -> None:
+def test_the_problem_of_an_underscore_suggests_a_hyphen() -> None:
     assert find_tag_problem("pt_br") == "'pt_br' is not a language tag, such as en, pt-BR or zh-Hant. Write pt-br."
 
 
 @given(st.from_regex(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8}){0,4}", fullmatch=True))
-def test_only_upper_and_lower_case_change(tag: str) -> None:
+def test_formatting_a_tag_changes_only_its_case(tag: str) -> None:
     assert is_language_tag(tag)
     written = format_tag(tag)
     assert written.lower() == tag.lower()
@@ -86,7 +86,7 @@ def test_only_upper_and_lower_case_change(tag: str) -> None:
 
 
 @given(st.text(max_size=20))
-def test_every_well_formed_tag_has_the_form_of_a_tag(text: str) -> None:
+def test_every_valid_tag_matches_the_syntax_of_tags(text: str) -> None:
     format_tag(text)
     assert find_tag_problem(text) is not None or is_language_tag(text)
 
@@ -131,7 +131,7 @@ def test_a_reader_gets_the_closest_language(
 
 
 @given(st.lists(st.text(max_size=8), max_size=4), st.text(max_size=8), st.text(max_size=8))
-def test_something_is_chosen_whenever_there_is_anything(available: list[str], wanted: str, default: str) -> None:
+def test_a_language_is_chosen_whenever_any_is_available(available: list[str], wanted: str, default: str) -> None:
     chosen = choose_language(available, wanted, default)
     assert chosen in available if available else chosen is None
 
@@ -151,7 +151,7 @@ def test_something_is_chosen_whenever_there_is_anything(available: list[str], wa
         (None, ()),
     ],
 )
-def test_accept_language_is_read_best_first(header: str | None, languages: tuple[str, ...]) -> None:
+def test_accept_language_is_parsed_in_order_of_preference(header: str | None, languages: tuple[str, ...]) -> None:
     assert parse_accept_language(header) == languages
 
 
@@ -161,5 +161,5 @@ def test_accept_language_never_raises(header: str) -> None:
     assert len(set(languages)) == len(languages)
 
 
-def test_a_long_header_is_cut() -> None:
+def test_a_long_header_is_truncated() -> None:
     assert len(parse_accept_language(",".join(f"en-x-{number}" for number in range(100_000)))) == 50

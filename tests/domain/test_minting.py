@@ -24,7 +24,7 @@ rules = st.one_of(
 
 
 @given(rules)
-def test_a_rule_reads_its_own_text(text: str) -> None:
+def test_parsing_the_text_of_a_rule_returns_the_same_rule(text: str) -> None:
     rule = MintingRule.parse(text)
     assert MintingRule.parse(str(rule)) == rule
     assert MintingRule.parse(f"  {rule}\n") == rule
@@ -71,7 +71,7 @@ def test_a_rule_is_stored_and_shown_as_text(text: str, written: str) -> None:
         ("DO ID:{x}{n} from y", ["not 'y'", "not 2", "'{x}' is unknown", "character ' '"]),
     ],
 )
-def test_all_problems_of_a_rule_are_named(text: str, problems: list[str]) -> None:
+def test_all_problems_of_a_rule_are_reported(text: str, problems: list[str]) -> None:
     found = find_rule_problems(text)
     assert len(found) == len(problems)
     for sentence, part in zip(found, problems, strict=True):
@@ -83,7 +83,7 @@ def test_all_problems_of_a_rule_are_named(text: str, problems: list[str]) -> Non
 
 
 @given(st.text(max_size=30) | st.from_regex(r"[{}n:0-9a-z ]{0,20}( from [0-9]{1,3})?( to [0-9]{1,3})?", fullmatch=True))
-def test_any_text_is_a_rule_or_has_problems(text: str) -> None:
+def test_any_text_is_a_valid_rule_or_has_problems(text: str) -> None:
     if find_rule_problems(text):
         return
     rule = MintingRule.parse(text)
@@ -91,7 +91,7 @@ def test_any_text_is_a_rule_or_has_problems(text: str) -> None:
         assert find_id_problem(mint(rule)) is None
 
 
-def test_numbers_follow_one_another_and_end() -> None:
+def test_numbers_are_consecutive_until_the_range_is_exhausted() -> None:
     rule = MintingRule.parse("DOID:{n:07} from 1000 to 1001")
     assert mint(rule) == mint(rule, 5) == "DOID:0001000"
     assert mint(rule, 1000) == "DOID:0001001"
@@ -103,7 +103,7 @@ def test_numbers_follow_one_another_and_end() -> None:
     )
 
 
-def test_a_width_is_a_limit_too() -> None:
+def test_a_fixed_width_limits_the_range() -> None:
     rule = MintingRule.parse("x{n:02}")
     assert mint(rule, 98) == "x99"
     with pytest.raises(Conflict):
@@ -114,7 +114,7 @@ def test_a_width_is_a_limit_too() -> None:
 
 
 @given(rules, st.integers(0, 200) | st.none())
-def test_a_minted_number_is_found_again(text: str, last_used: int | None) -> None:
+def test_the_number_of_a_minted_id_is_parsed(text: str, last_used: int | None) -> None:
     rule = MintingRule.parse(text)
     if rule.kind is not MintingKind.NUMBER:
         return
@@ -145,7 +145,7 @@ def test_a_minted_number_is_found_again(text: str, last_used: int | None) -> Non
         ("", None),
     ],
 )
-def test_the_number_of_an_imported_id_is_found(record_id: str, number: int | None) -> None:
+def test_the_number_of_an_imported_id_is_parsed(record_id: str, number: int | None) -> None:
     assert MintingRule.parse("DOID:{n:07} from 1000 to 9999").parse_number(record_id) == number
 
 
@@ -153,7 +153,7 @@ def test_text_before_and_after_the_number_must_not_overlap() -> None:
     assert MintingRule.parse("aa{n}aa").parse_number("aaa") is None
 
 
-def test_random_ids_are_like_those_of_v_alpha() -> None:
+def test_random_ids_have_the_format_of_v_alpha_ids() -> None:
     rule = MintingRule.parse("trm_{random}")
     ids = {mint(rule) for _ in range(50)}
     assert len(ids) == 50
@@ -162,5 +162,5 @@ def test_random_ids_are_like_those_of_v_alpha() -> None:
 
 
 @pytest.mark.parametrize("local_id", ["", "a b", "a\x1fb", "a\nb", "<a>", "x" * 501, "é" * 251])
-def test_ids_that_cannot_be_written_are_refused(local_id: str) -> None:
+def test_invalid_ids_are_rejected(local_id: str) -> None:
     assert find_id_problem(local_id)

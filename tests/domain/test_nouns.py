@@ -24,10 +24,10 @@ def test_a_plural_follows_the_rules(singular: str, plural: str) -> None:
 
 
 @pytest.mark.parametrize("noun", ["a task", "an indicator", "an external link", "a user", "a unit", "an umbrella"])
-def test_an_article_goes_by_the_sound(noun: str) -> None:
+def test_an_article_depends_on_the_pronunciation(noun: str) -> None:
     assert add_article(noun.partition(" ")[2]) == noun
 
 
-def test_collections_are_called_by_the_labels_of_their_classes() -> None:
+def test_collections_are_named_after_the_labels_of_their_classes() -> None:
     assert COLLECTIONS["concept_class"].label == "concept class"
     assert COLLECTIONS["disambiguation"].plural == "disambiguations"

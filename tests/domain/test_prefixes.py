@@ -140,7 +140,7 @@ def test_an_iri_is_contracted_to_the_preferred_prefix(iri: str, curie: str | Non
         ("", None),
     ],
 )
-def test_a_curie_is_expanded_whatever_its_case(curie: str, iri: str | None) -> None:
+def test_a_curie_is_expanded_in_any_case(curie: str, iri: str | None) -> None:
     assert expand(curie) == iri
 
 
@@ -165,7 +165,7 @@ def test_the_first_prefix_of_a_namespace_is_written() -> None:
     assert prefix_map.expand("b:1") == "https://example.org/1"
 
 
-def test_invalid_prefixes_of_a_vocabulary_are_reported_and_left_out() -> None:
+def test_invalid_prefixes_of_a_vocabulary_are_reported_and_skipped() -> None:
     invalid = {
         "": "https://example.org/a/",
         "http": "https://example.org/b/",
@@ -220,12 +220,12 @@ def test_invalid_prefixes_of_a_vocabulary_are_reported_and_left_out() -> None:
         ("", None),
     ],
 )
-def test_a_link_leads_to_a_page_for_people(identifier: str, link: str | None) -> None:
+def test_an_identifier_links_to_a_human_readable_page(identifier: str, link: str | None) -> None:
     assert link_of(identifier) == link
 
 
 @given(st.one_of(iris, st.builds("{}:{}".format, st.sampled_from([row.prefix for row in ROWS]), st.text(max_size=20))))
-def test_a_link_is_always_safe(identifier: str) -> None:
+def test_a_link_is_always_a_safe_http_url(identifier: str) -> None:
     link = link_of(identifier)
     assert link is None or re.fullmatch(r'https?://[^\s<>"]+', link, re.IGNORECASE)
     assert isinstance(VOCABULARY.normalize(identifier), str)
@@ -247,11 +247,11 @@ def test_a_link_is_always_safe(identifier: str) -> None:
         ("http://example.org/1", "http://example.org/1"),
     ],
 )
-def test_all_spellings_of_an_identifier_compare_as_one(identifier: str, normalized: str) -> None:
+def test_all_spellings_of_an_identifier_have_one_normal_form(identifier: str, normalized: str) -> None:
     assert BUNDLED.normalize(identifier) == normalized
 
 
-def test_the_table_names_every_prefix_and_namespace_once() -> None:
+def test_the_table_lists_every_prefix_and_namespace_once() -> None:
     names = Counter(name.lower() for row in ROWS for name in {row.prefix.lower(), *map(str.lower, row.synonyms)})
     assert [name for name, count in names.items() if count > 1] == []
     spaces = Counter(namespace for row in ROWS for namespace in (row.namespace, *row.variants))

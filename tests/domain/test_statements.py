@@ -43,17 +43,17 @@ statements = st.lists(st.builds(Statement, _predicates, _any_value, _qualifiers)
 
 
 @given(statements)
-def test_any_statements_survive_json(made: tuple[Statement, ...]) -> None:
+def test_any_statements_are_unchanged_after_json_serialization(made: tuple[Statement, ...]) -> None:
     assert load_statements(orjson.loads(orjson.dumps(dump_statements(made)))) == made
 
 
 @given(statements)
-def test_normalizing_again_changes_nothing(made: tuple[Statement, ...]) -> None:
+def test_normalizing_is_idempotent(made: tuple[Statement, ...]) -> None:
     assert normalize(reversed(made)) == normalize(normalize(reversed(made)))
     assert frozenset(normalize(reversed(made))) == frozenset(made)
 
 
-def test_json_is_as_short_as_the_value_allows() -> None:
+def test_json_omits_redundant_keys() -> None:
     made = (
         Statement(NAME, Text("Memory")),
         Statement(NAME, Text("Gedächtnis", "de")),
@@ -72,7 +72,7 @@ def test_json_is_as_short_as_the_value_allows() -> None:
     }
 
 
-def test_nodes_and_qualifiers_count_and_have_depth() -> None:
+def test_nested_nodes_and_qualifiers_count_towards_size_and_depth() -> None:
     note = Statement("skos:note", Node((Statement("rdf:value", Text("n")),)), (Statement(SOURCE, Text("s")),))
     assert count_statements([note]) == 3
     assert measure_depth([note]) == 2
@@ -90,20 +90,20 @@ def _alias(text: str) -> Statement:
     return Statement(ALIAS, Text(text))
 
 
-def test_a_new_edition_changes_what_nobody_edited() -> None:
+def test_a_new_edition_changes_unedited_statements() -> None:
     base = (_name("old"), _alias("a"), _alias("b"))
     merged = merge_statements(base, base, (_name("new"), _alias("b"), _alias("c")), _single_name)
     assert merged == ((_name("new"), _alias("b"), _alias("c")), ())
 
 
-def test_a_new_edition_keeps_what_people_added_and_does_not_bring_back_what_they_removed() -> None:
+def test_a_new_edition_keeps_local_additions_and_does_not_restore_local_removals() -> None:
     base = (_name("n"), _alias("a"), _alias("b"))
     ours = (_name("n"), _alias("b"), _alias("ours"))
     merged = merge_statements(base, ours, (_name("n"), _alias("a"), _alias("c")), _single_name)
     assert merged == ((_name("n"), _alias("ours"), _alias("c")), ())
 
 
-def test_a_name_that_both_sides_changed_is_a_conflict_and_stays() -> None:
+def test_a_name_changed_on_both_sides_is_a_conflict_and_keeps_our_value() -> None:
     merged = merge_statements([_name("n")], [_name("ours")], [_name("theirs")], _single_name)
     assert merged.statements == (_name("ours"),)
     assert [(conflict.ours, conflict.theirs) for conflict in merged.conflicts] == [
@@ -111,19 +111,19 @@ def test_a_name_that_both_sides_changed_is_a_conflict_and_stays() -> None:
     ]
 
 
-def test_a_preferred_side_wins_and_nothing_is_reported() -> None:
+def test_a_preferred_side_wins_without_a_conflict() -> None:
     sides = [_name("n")], [_name("ours")], [_name("theirs")]
     assert merge_statements(*sides, _single_name, "theirs") == ((_name("theirs"),), ())
     assert merge_statements(*sides, _single_name, "ours") == ((_name("ours"),), ())
 
 
-def test_both_sides_may_make_the_same_change() -> None:
+def test_the_same_change_on_both_sides_is_no_conflict() -> None:
     merged = merge_statements([_name("n")], [_name("same")], [_name("same")], _single_name)
     assert merged == ((_name("same"),), ())
 
 
 @given(statements, statements, statements)
-def test_a_merge_ends_with_nothing_that_no_side_states(
+def test_a_merge_contains_only_statements_of_either_side(
     base: tuple[Statement, ...], ours: tuple[Statement, ...], theirs: tuple[Statement, ...]
 ) -> None:
     merged = merge_statements(base, ours, theirs, _single_name)
@@ -140,6 +140,8 @@ def test_a_first_edition_only_adds(ours: tuple[Statement, ...], theirs: tuple[St
 
 
 @given(statements, statements)
-def test_a_diff_leads_from_one_set_to_the_other(before: tuple[Statement, ...], after: tuple[Statement, ...]) -> None:
+def test_applying_a_diff_to_the_first_set_results_in_the_second(
+    before: tuple[Statement, ...], after: tuple[Statement, ...]
+) -> None:
     removed, added = diff_statements(before, after)
     assert (frozenset(before) - frozenset(removed)) | frozenset(added) == frozenset(after)

@@ -77,7 +77,7 @@ def list_warnings(report: ImportReport) -> list[str]:
     return [problem.detail for problem in report.warnings.items]
 
 
-def test_a_record_that_maps_to_a_term_exactly_gets_its_id_and_keeps_what_it_states(
+def test_a_record_with_an_exact_match_adopts_the_id_of_the_term_and_keeps_its_statements(
     database: Database, curator: Curator, adopt: Adopt
 ) -> None:
     relate(curator, "dso_1", "exactMatch", "COL:1")
@@ -98,9 +98,7 @@ def test_a_record_that_maps_to_a_term_exactly_gets_its_id_and_keeps_what_it_stat
     assert (again.adopted, again.has_changes, again.warnings.count) == ({}, False, 0)
 
 
-def test_a_dry_run_reports_what_would_be_adopted_and_changes_nothing(
-    database: Database, curator: Curator, adopt: Adopt
-) -> None:
+def test_a_dry_run_reports_adoptions_and_changes_nothing(database: Database, curator: Curator, adopt: Adopt) -> None:
     relate(curator, "dso_1", "exactMatch", "COL:1")
     report = adopt(dry_run=True)
     assert report.adopted == {"disorder": 1}
@@ -110,7 +108,7 @@ def test_a_dry_run_reports_what_would_be_adopted_and_changes_nothing(
     assert count_versions(database, "COL:1") == 0
 
 
-def test_ambiguous_matches_are_left_alone_and_reported(database: Database, curator: Curator, adopt: Adopt) -> None:
+def test_ambiguous_matches_are_skipped_and_reported(database: Database, curator: Curator, adopt: Adopt) -> None:
     relate(curator, "dso_1", "exactMatch", "COL:1")
     relate(curator, "dso_3", "exactMatch", "COL:1")
     report = adopt()
@@ -118,7 +116,7 @@ def test_ambiguous_matches_are_left_alone_and_reported(database: Database, curat
     assert "COL:1: several records map to this term, dso_1, dso_3; they keep their ids" in list_warnings(report)
 
 
-def test_a_record_that_maps_to_several_terms_is_left_alone_and_reported(
+def test_a_record_that_maps_to_several_terms_is_skipped_and_reported(
     database: Database, curator: Curator, adopt: Adopt
 ) -> None:
     relate(curator, "dso_1", "exactMatch", "COL:1")
@@ -128,7 +126,9 @@ def test_a_record_that_maps_to_several_terms_is_left_alone_and_reported(
     assert "dso_1: this record maps to several terms, COL:1, COL:2; it keeps its id" in list_warnings(report)
 
 
-def test_cross_references_count_where_nothing_maps_exactly(database: Database, curator: Curator, adopt: Adopt) -> None:
+def test_cross_references_are_used_where_no_exact_match_exists(
+    database: Database, curator: Curator, adopt: Adopt
+) -> None:
     note = "[Term]\nid: dso_1\nname: red\nxref: COL:1\n\n[Term]\nid: dso_2\nname: colour\nxref: COL:2\n"
     adopt(f"format-version: 1.4\nontology: test/ours\n\n{note}", "ours.obo", adopt=False)
     relate(curator, "dso_3", "exactMatch", "COL:1")
@@ -147,14 +147,16 @@ def test_a_record_of_another_class_keeps_its_id(database: Database, curator: Cur
     assert message in list_warnings(report)
 
 
-def test_a_term_that_is_here_under_its_id_is_not_adopted(database: Database, curator: Curator, adopt: Adopt) -> None:
+def test_a_term_that_already_exists_under_its_id_is_not_adopted(
+    database: Database, curator: Curator, adopt: Adopt
+) -> None:
     adopt(adopt=False)
     relate(curator, "dso_1", "exactMatch", "COL:1")
     assert not adopt().has_changes
     assert load_record(database, "dso_1").state == RecordState.PUBLISHED
 
 
-def test_edits_of_people_are_kept(database: Database, curator: Curator, adopt: Adopt, tmp_path: Path) -> None:
+def test_user_edits_are_kept(database: Database, curator: Curator, adopt: Adopt, tmp_path: Path) -> None:
     relate(curator, "dso_1", "exactMatch", "COL:1")
     curator.edit("dso_1", name="crimson")
     curator.edit("dso_3", name="rose")
@@ -181,7 +183,7 @@ def test_the_import_can_be_undone(database: Database, curator: Curator, adopt: A
     assert check_database(database).problems == []
 
 
-def test_a_record_of_any_vocabulary_gets_the_iri_of_the_term(adopt: Adopt, database: Database) -> None:
+def test_a_record_of_any_vocabulary_adopts_the_iri_of_the_term(adopt: Adopt, database: Database) -> None:
     prefixes = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix o: <http://old.example/> ."
     prefixes += " @prefix n: <http://new.example/> ."
     old = 'o:s a skos:ConceptScheme . o:1 a skos:Concept ; skos:prefLabel "red"@en ; skos:exactMatch n:red .'
@@ -199,12 +201,12 @@ def test_a_record_of_any_vocabulary_gets_the_iri_of_the_term(adopt: Adopt, datab
     assert check_database(database).problems == []
 
 
-def test_only_files_that_are_read_as_statements_have_ids_to_adopt(adopt: Adopt) -> None:
+def test_only_formats_with_statements_support_adoption(adopt: Adopt) -> None:
     with pytest.raises(InvalidInput, match="read as statements"):
         adopt("id,name\nCOL:1,red\n", "disorder.csv")
 
 
-def test_the_id_that_a_table_was_given_redirects_to_the_one_of_its_owner(url: str, tmp_path: Path) -> None:
+def test_an_id_minted_for_a_table_row_redirects_to_the_adopted_id(url: str, tmp_path: Path) -> None:
     table, ontology = tmp_path / "disorder.csv", tmp_path / "colours.obo"
     table.write_text("id,name\nCOL:1,red\n")
     ontology.write_text(ONTOLOGY)

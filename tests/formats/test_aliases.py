@@ -19,5 +19,5 @@ from lexarium.domain.labels import split_alias_texts
         ("", []),
     ],
 )
-def test_names_are_parted_by_semicolons_or_commas_but_not_within_references(alias: str, names: list[str]) -> None:
+def test_aliases_are_split_at_semicolons_or_commas_outside_of_references(alias: str, names: list[str]) -> None:
     assert split_alias_texts(alias) == names

@@ -56,13 +56,13 @@ def check_rdf(rewrite: Rewrite, triples: list[Triple], format: str) -> None:
 
 @EXAMPLES
 @given(skos_triples(), st.sampled_from(["skos", "ntriples", "jsonld"]))
-def test_skos_comes_back_through_a_database(rewrite: Rewrite, triples: list[Triple], format: str) -> None:
+def test_skos_is_unchanged_after_a_database_round_trip(rewrite: Rewrite, triples: list[Triple], format: str) -> None:
     check_rdf(rewrite, triples, format)
 
 
 @EXAMPLES
 @given(owl_triples(xml_texts))
-def test_owl_comes_back_through_a_database(rewrite: Rewrite, triples: list[Triple]) -> None:
+def test_owl_is_unchanged_after_a_database_round_trip(rewrite: Rewrite, triples: list[Triple]) -> None:
     check_rdf(rewrite, triples, "owl")
 
 
@@ -88,5 +88,5 @@ def quote(text: str) -> str:
 
 @EXAMPLES
 @given(obo_documents())
-def test_obo_comes_back_through_a_database(rewrite: Rewrite, text: str) -> None:
+def test_obo_is_unchanged_after_a_database_round_trip(rewrite: Rewrite, text: str) -> None:
     assert to_clauses(rewrite(text.encode(), "obo", "obo").decode()) == to_clauses(text)

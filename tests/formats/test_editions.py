@@ -47,7 +47,7 @@ def import_edition(database: Database, tmp_path: Path) -> Callable[..., ImportRe
 EditionImporter = Callable[..., ImportReport]
 
 
-def test_what_only_people_changed_stays_however_often_the_file_comes(
+def test_local_edits_survive_repeated_imports_of_the_same_file(
     database: Database, curator: Curator, import_edition: EditionImporter
 ) -> None:
     import_edition()
@@ -60,7 +60,7 @@ def test_what_only_people_changed_stays_however_often_the_file_comes(
         assert load_record(database, "trm_a") == edited
 
 
-def test_what_only_the_file_changed_is_taken_beside_local_edits(
+def test_changes_of_the_file_are_merged_with_local_edits_of_other_fields(
     database: Database, curator: Curator, import_edition: EditionImporter
 ) -> None:
     import_edition()
@@ -76,7 +76,7 @@ def test_what_only_the_file_changed_is_taken_beside_local_edits(
     assert check_database(database).problems == []
 
 
-def test_what_both_changed_is_a_conflict_and_ours_is_kept(
+def test_a_field_changed_on_both_sides_is_a_conflict_and_keeps_our_value(
     database: Database, curator: Curator, import_edition: EditionImporter, tmp_path: Path
 ) -> None:
     import_edition()
@@ -95,7 +95,7 @@ def test_what_both_changed_is_a_conflict_and_ours_is_kept(
     assert fields["def_id"] not in ("def_a", "def_new"), "a definition keeps its own id, author and stamp"
 
 
-def test_a_conflict_is_told_until_it_is_said_whose_value_stands(
+def test_a_conflict_is_reported_until_a_side_is_preferred(
     database: Database, curator: Curator, import_edition: EditionImporter
 ) -> None:
     import_edition()
@@ -111,7 +111,7 @@ def test_a_conflict_is_told_until_it_is_said_whose_value_stands(
     assert (fields["name"], fields["definition_text"]) == ("newer", "Our words.")
 
 
-def test_theirs_takes_the_files_and_ours_keeps_ours_without_remark(
+def test_preferring_a_side_resolves_conflicts_without_a_report(
     database: Database, curator: Curator, import_edition: EditionImporter
 ) -> None:
     import_edition()
@@ -125,7 +125,7 @@ def test_theirs_takes_the_files_and_ours_keeps_ours_without_remark(
     assert fields["alias"] == "mine", "what only people changed stays all the same"
 
 
-def test_a_dry_run_tells_the_conflicts_and_forgets_them(
+def test_a_dry_run_reports_conflicts_without_storing_them(
     database: Database, curator: Curator, import_edition: EditionImporter
 ) -> None:
     import_edition()
@@ -136,7 +136,7 @@ def test_a_dry_run_tells_the_conflicts_and_forgets_them(
     assert import_edition(name="theirs", definition_text="Their words.").conflicts.count == 1
 
 
-def test_a_field_that_this_import_does_not_tell_keeps_what_the_one_before_told(
+def test_a_field_missing_from_an_import_keeps_the_base_value_of_the_previous_one(
     database: Database, curator: Curator, import_edition: EditionImporter, tmp_path: Path
 ) -> None:
     import_edition()
@@ -148,7 +148,7 @@ def test_a_field_that_this_import_does_not_tell_keeps_what_the_one_before_told(
     assert load_record(database, "trm_a").fields["name"] == "ours"
 
 
-def test_what_people_wrote_into_a_record_that_they_made_is_not_overwritten(
+def test_user_edits_of_a_locally_created_record_are_not_overwritten(
     database: Database, curator: Curator, tmp_path: Path
 ) -> None:
     other = curator.run(lambda writer: writer.create(CONCEPT, {"name": "other"})).record.id
@@ -170,7 +170,7 @@ def test_what_people_wrote_into_a_record_that_they_made_is_not_overwritten(
     assert check_database(database).problems == []
 
 
-def test_relations_people_added_stay_and_those_they_took_away_do_not_come_back(
+def test_local_additions_and_removals_of_relations_survive_an_import(
     database: Database, curator: Curator, import_edition: EditionImporter
 ) -> None:
     import_edition(relationships=[build_kind_of("b")])
@@ -190,7 +190,7 @@ def test_relations_people_added_stay_and_those_they_took_away_do_not_come_back(
     assert check_database(database).problems == []
 
 
-def test_a_relation_that_the_file_tells_no_more_goes_though_another_field_was_edited(
+def test_a_relation_removed_from_the_file_is_removed_though_another_field_was_edited(
     database: Database, curator: Curator, import_edition: EditionImporter
 ) -> None:
     import_edition(relationships=[build_kind_of("b")])
@@ -219,7 +219,7 @@ synonym: "also a" EXACT []
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_an_import_of_statements_keeps_what_a_later_edition_is_compared_with(
+def test_an_import_of_statements_keeps_the_base_values_of_later_merges(
     database: Database, curator: Curator, import_edition: EditionImporter, tmp_path: Path, name: str
 ) -> None:
     import_edition(relationships=[build_kind_of("b")])
@@ -243,7 +243,7 @@ def test_an_import_of_statements_keeps_what_a_later_edition_is_compared_with(
     assert check_database(database).problems == []
 
 
-def test_aliases_and_sources_are_taken_kept_and_told_like_fields(database: Database, curator: Curator) -> None:
+def test_aliases_and_sources_are_merged_like_fields(database: Database, curator: Curator) -> None:
     first = (build_alias("eins", lang="de"), build_alias("one", scope="narrow"))
     import_parsed(database, build_concept(aliases=first, sources=("A book",)))
     assert load_record(database, "trm_a").stored_aliases == first
@@ -258,7 +258,7 @@ def test_aliases_and_sources_are_taken_kept_and_told_like_fields(database: Datab
     assert load_record(database, "trm_a").sources == ("Another book",)
 
 
-def test_an_alias_string_replaces_only_the_names_that_it_can_say(database: Database, tmp_path: Path) -> None:
+def test_an_alias_string_replaces_only_names_that_it_can_express(database: Database, tmp_path: Path) -> None:
     import_parsed(database, build_concept(aliases=(build_alias("eins", lang="de"), build_alias("one", scope="narrow"))))
     import_json(database, tmp_path, "concept.json", [{"id": "trm_a", "alias": "one, uno"}])
     assert set(load_record(database, "trm_a").aliases) == {
@@ -269,7 +269,7 @@ def test_an_alias_string_replaces_only_the_names_that_it_can_say(database: Datab
     assert load_record(database, "trm_a").fields["alias"] == "one, uno"
 
 
-def test_a_file_retires_and_brings_back_records_and_says_what_replaces_them(database: Database) -> None:
+def test_a_file_can_retire_and_restore_records_and_name_their_replacements(database: Database) -> None:
     other = ParsedRecord(2, "concept", fields={"id": "trm_b", "name": "b"})
     import_parsed(database, build_concept(state=RecordState.PUBLISHED), other)
     report = import_parsed(database, build_concept(state=RecordState.RETIRED, replaced_by="trm_b"), other)
@@ -288,16 +288,16 @@ def test_a_file_retires_and_brings_back_records_and_says_what_replaces_them(data
     assert check_database(database).problems == []
 
 
-def test_what_people_retired_is_not_brought_back_by_the_edition_they_retired_it_from(
-    database: Database, curator: Curator
-) -> None:
+def test_a_locally_retired_record_is_not_restored_by_the_same_edition(database: Database, curator: Curator) -> None:
     import_parsed(database, build_concept(state=RecordState.PUBLISHED))
     curator.run(lambda writer: writer.retire(writer.get_record("trm_a")))
     assert not import_parsed(database, build_concept(state=RecordState.PUBLISHED)).has_changes
     assert load_record(database, "trm_a").state == RecordState.RETIRED
 
 
-def test_a_merged_record_is_not_reborn(database: Database, curator: Curator, import_edition: EditionImporter) -> None:
+def test_a_locally_merged_record_is_not_recreated(
+    database: Database, curator: Curator, import_edition: EditionImporter
+) -> None:
     import_edition(relationships=[build_kind_of("c")])
     curator.run(lambda writer: writer.merge(writer.get_record("trm_a"), "trm_b"))
     before = [load_record(database, name) for name in ("trm_a", "trm_b", "trm_c")]
@@ -322,9 +322,7 @@ def revert_record(database: Database, curator: Curator, record_id: str, version:
     curator.run(lambda writer: writer.revert(past, find_last_change(database, record_id).version))
 
 
-def test_undoing_a_merge_that_an_import_brought_leaves_all_else_that_it_brought(
-    database: Database, curator: Curator
-) -> None:
+def test_reverting_an_imported_merge_keeps_all_other_imported_changes(database: Database, curator: Curator) -> None:
     import_parsed(database, build_row("a"), build_row("b"), build_row("c"))
     parent = Relation("trm_c", "KINDOF", "trm_b")
     import_parsed(
@@ -340,7 +338,7 @@ def test_undoing_a_merge_that_an_import_brought_leaves_all_else_that_it_brought(
     assert check_database(database).problems == []
 
 
-def test_what_is_told_to_lead_to_a_record_merged_here_leads_to_its_survivor(
+def test_references_to_a_locally_merged_record_are_redirected_to_its_survivor(
     database: Database, curator: Curator
 ) -> None:
     import_parsed(
@@ -363,7 +361,7 @@ def test_what_is_told_to_lead_to_a_record_merged_here_leads_to_its_survivor(
     assert check_database(database).problems == []
 
 
-def test_a_record_that_cannot_be_merged_as_told_is_retired(database: Database, curator: Curator) -> None:
+def test_a_record_with_an_invalid_merge_target_is_retired(database: Database, curator: Curator) -> None:
     def build_merged(suffix: str, survivor_id: str | None) -> ParsedRecord:
         return build_row(suffix, state=RecordState.MERGED, replaced_by=survivor_id)
 
@@ -392,7 +390,7 @@ def build_version(suffix: str, version: int, write_id: int, action: Action, **va
     )
 
 
-def test_what_a_history_tells_as_merged_into_what_it_cannot_be_is_retired(database: Database, curator: Curator) -> None:
+def test_a_history_with_an_invalid_merge_target_retires_the_record(database: Database, curator: Curator) -> None:
     def build_merged(suffix: str, survivor_id: str) -> ParsedRecord:
         return build_version(suffix, 1, ord(suffix), Action.CREATE, state=RecordState.MERGED, replaced_by=survivor_id)
 
@@ -415,7 +413,7 @@ def test_what_a_history_tells_as_merged_into_what_it_cannot_be_is_retired(databa
     assert check_database(database).problems == []
 
 
-def test_undoing_a_merge_that_came_as_history_takes_its_names_back_from_a_survivor_that_was_here(
+def test_reverting_a_merge_of_an_imported_history_restores_its_names_from_an_existing_survivor(
     database: Database, curator: Curator
 ) -> None:
     first = [build_version("b", 1, 1, Action.CREATE), build_version("c", 1, 1, Action.CREATE)]
@@ -442,7 +440,7 @@ def test_undoing_a_merge_that_came_as_history_takes_its_names_back_from_a_surviv
     assert check_database(database).problems == []
 
 
-def test_a_history_does_not_go_on_from_what_people_made_of_a_record_here(database: Database, curator: Curator) -> None:
+def test_an_imported_history_does_not_continue_a_locally_edited_record(database: Database, curator: Curator) -> None:
     first = build_version("b", 1, 1, Action.CREATE)
     import_parsed(database, first)
     curator.edit("trm_b", definition_text="Ours.")
@@ -453,7 +451,7 @@ def test_a_history_does_not_go_on_from_what_people_made_of_a_record_here(databas
 
 
 @pytest.mark.parametrize("record_count", [0, 1_100])
-def test_a_class_that_was_merged_here_is_followed(
+def test_references_to_a_locally_merged_class_are_redirected(
     database: Database, curator: Curator, tmp_path: Path, record_count: int
 ) -> None:
     classes = [ParsedRecord(1, "concept_class", fields={"id": f"ctp_{letter}", "name": letter}) for letter in "ABC"]
@@ -474,7 +472,7 @@ def test_a_class_that_was_merged_here_is_followed(
     assert check_database(database).problems == []
 
 
-def test_a_parent_that_nobody_knows_leaves_the_one_that_was_told_before(database: Database, tmp_path: Path) -> None:
+def test_an_unknown_parent_keeps_the_previously_imported_one(database: Database, tmp_path: Path) -> None:
     def import_table(parent: str, more_rows: str = "") -> ImportReport:
         file = tmp_path / "concept.csv"
         file.write_text(f"id,name,parent\ntrm_a,a,{parent}\n{more_rows}")
@@ -500,7 +498,7 @@ def test_a_parent_that_nobody_knows_leaves_the_one_that_was_told_before(database
     assert list_parents() == set()
 
 
-def test_a_circle_of_several_relations_is_told_by_an_import_and_by_a_check(database: Database, tmp_path: Path) -> None:
+def test_a_cycle_across_relation_types_is_reported_by_import_and_check(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "concept.csv"
     file.write_text("id,name,KINDOF,PARTOF\ntrm_a,a,trm_b,\ntrm_b,b,,trm_a\ntrm_c,c,trm_a,trm_b\n")
     report = import_files(database, [file])

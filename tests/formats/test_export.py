@@ -88,7 +88,7 @@ def apply_edits(database: Database) -> None:
 
 
 @pytest.mark.parametrize("name", STREAMED_FORMATS)
-def test_an_export_stays_of_one_state_while_others_write(large_database: Database, name: str) -> None:
+def test_an_export_is_a_consistent_snapshot_during_concurrent_writes(large_database: Database, name: str) -> None:
     file_format = FORMATS[name]
     before = b"".join(export_records(large_database, VOCABULARY, file_format))
     chunks = export_records(large_database, VOCABULARY, file_format)
@@ -99,7 +99,7 @@ def test_an_export_stays_of_one_state_while_others_write(large_database: Databas
     assert b"".join(export_records(large_database, VOCABULARY, file_format, as_of=2_499)) == before
 
 
-def test_only_the_collections_that_are_asked_for_are_exported(database: Database, sample_paths: list[Path]) -> None:
+def test_only_requested_collections_are_exported(database: Database, sample_paths: list[Path]) -> None:
     import_files(database, sample_paths)
     collections = [COLLECTIONS["task"], COLLECTIONS["contrast"]]
     shapes = json.loads(b"".join(export_records(database, VOCABULARY, FORMATS["v-alpha"], collections)))
@@ -116,7 +116,7 @@ def database_url(tmp_path: Path, sample_paths: list[Path]) -> str:
     return url
 
 
-def test_the_name_of_the_file_tells_its_format_and_whether_it_is_compressed(database_url: str, tmp_path: Path) -> None:
+def test_the_file_name_determines_format_and_compression(database_url: str, tmp_path: Path) -> None:
     uncompressed = run_cli("export", "--format", "jsonl", "--database", database_url).stdout
     for ending, decompress in DECOMPRESSORS.items():
         path = tmp_path / f"all.jsonl{ending}"
@@ -136,7 +136,7 @@ def test_the_name_of_the_file_tells_its_format_and_whether_it_is_compressed(data
         (["-o", "all.jsonl.zip", "--format", "jsonl"], "would be an archive"),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_anything_is(
+def test_an_invalid_export_is_rejected_before_a_file_is_created(
     database_url: str, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     arguments = [str(tmp_path / argument) if argument.startswith("all.") else argument for argument in arguments]
@@ -177,7 +177,7 @@ EXPORT_PATH = "/api/v1/export"
 
 
 @pytest.mark.parametrize("file_format", WRITABLE_FORMATS, ids=attrgetter("name"))
-def test_an_export_over_http_is_what_the_command_writes(sample_server: Server, file_format: Format) -> None:
+def test_an_export_over_http_equals_that_of_the_command(sample_server: Server, file_format: Format) -> None:
     variables = {"LEXARIUM_TITLE": "Ours & <theirs>", "LEXARIUM_LICENCE": "CC0-1.0"}
     output = run_cli("export", "--format", file_format.name, "--database", sample_server.url, **variables).stdout
     by_name = sample_server.get(f"{EXPORT_PATH}?format={file_format.name}")
@@ -194,7 +194,7 @@ def test_an_export_over_http_is_what_the_command_writes(sample_server: Server, f
 
 
 @pytest.mark.parametrize("file_format", RECORD_FORMATS, ids=attrgetter("name"))
-def test_a_release_and_a_collection_of_it_can_be_had(sample_server: Server, file_format: Format) -> None:
+def test_a_collection_of_a_release_can_be_exported(sample_server: Server, file_format: Format) -> None:
     response = sample_server.get(f"{EXPORT_PATH}?format={file_format.name}&release=2026.1&collection=task")
     assert response.status == 200
     assert f"ours-theirs-task-2026.1{file_format.extensions[0]}" in response.headers["content-disposition"]
@@ -203,7 +203,7 @@ def test_a_release_and_a_collection_of_it_can_be_had(sample_server: Server, file
     assert b"dso_" not in response.body
 
 
-def test_an_export_is_known_again_and_compressed(sample_server: Server) -> None:
+def test_an_export_is_revalidated_and_compressed(sample_server: Server) -> None:
     response = sample_server.get(EXPORT_PATH)
     etag = response.headers["etag"]
     second_response = sample_server.get(EXPORT_PATH, If_None_Match=etag)
@@ -236,7 +236,7 @@ def test_an_export_is_known_again_and_compressed(sample_server: Server) -> None:
         ("", "image/png", 406, "skos (text/turtle)"),
     ],
 )
-def test_what_cannot_be_exported_is_told(
+def test_an_invalid_export_request_is_reported(
     sample_server: Server, query: str, accept: str, status: int, message: str
 ) -> None:
     response = sample_server.get(EXPORT_PATH + query, **({"Accept": accept} if accept else {}))
@@ -244,12 +244,12 @@ def test_what_cannot_be_exported_is_told(
     assert message in response.json["detail"]
 
 
-def test_the_service_tells_where_exports_are(sample_server: Server) -> None:
+def test_the_service_document_links_to_the_export(sample_server: Server) -> None:
     assert sample_server.get("/api/v1").json["links"]["export"] == EXPORT_PATH
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_slow_readers_of_exports_hold_nothing_that_others_need(
+def test_slow_readers_of_exports_block_no_other_requests(
     engine: str, new_url: DatabaseUrlFactory, tmp_path: Path
 ) -> None:
     path = tmp_path / "concept.json"
@@ -272,7 +272,7 @@ def test_slow_readers_of_exports_hold_nothing_that_others_need(
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
-def test_however_little_is_wanted_of_a_long_log_each_piece_takes_one_read_of_it(
+def test_each_chunk_of_an_export_needs_at_most_one_read_of_the_log(
     large_database: Database, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     reads = []
@@ -317,7 +317,7 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
 
 
 @pytest.mark.parametrize("format", ["skos", "rdfxml", "ntriples", "jsonld", "owl", "obo"])
-def test_rdf_and_obo_of_a_catalogue_make_the_same_one_under_another_base(
+def test_rdf_and_obo_exports_recreate_the_catalogue_under_another_base(
     new_url: DatabaseUrlFactory, sample_paths: list[Path], tmp_path: Path, format: str
 ) -> None:
     before, after = open_database(new_url("sqlite")), open_database(new_url("sqlite"))

@@ -30,7 +30,7 @@ def list_ids(database: Database) -> dict[str, str]:
     return {record["name"]: record["id"] for record in list_records(database, "disorder")}
 
 
-def test_a_foreign_name_is_kept_as_an_exact_match_and_finds_its_record_again(database: Database) -> None:
+def test_a_foreign_id_is_stored_as_an_exact_match_and_identifies_the_record_on_reimport(database: Database) -> None:
     first = import_parsed(database, build_foreign("DOID:1"), build_foreign("http://example.org/2#x", 2))
     assert dict(first.created) == {"disorder": 2}
     ids_by_name = list_ids(database)
@@ -47,7 +47,7 @@ def test_a_foreign_name_is_kept_as_an_exact_match_and_finds_its_record_again(dat
     assert check_database(database).problems == []
 
 
-def test_relations_between_foreign_names_become_relations_between_records(database: Database) -> None:
+def test_relations_between_foreign_ids_become_relations_between_records(database: Database) -> None:
     complete_relations = [("ISA", "source")]
     child = build_foreign(
         "X:child", relations=[build_is_a("X:child", "X:parent")], complete_relations=complete_relations
@@ -63,7 +63,7 @@ def test_relations_between_foreign_names_become_relations_between_records(databa
     assert (report.relations_added, report.relations_removed) == (0, 1)
 
 
-def test_a_relation_to_what_nobody_knows_is_left_out_with_its_line(database: Database) -> None:
+def test_a_relation_to_an_unknown_record_is_skipped_and_reported_with_its_line(database: Database) -> None:
     report = import_parsed(database, build_foreign("X:1", 7, relations=[build_is_a("X:1", "X:unknown")]))
     (note,) = report.warnings.items
     assert note.field == "somewhere, line 7"
@@ -71,14 +71,14 @@ def test_a_relation_to_what_nobody_knows_is_left_out_with_its_line(database: Dat
     assert report.relations_added == 1, "only what the record itself is called"
 
 
-def test_an_id_of_ours_in_a_relation_may_wait_for_its_record(database: Database) -> None:
+def test_a_relation_to_a_missing_record_with_a_local_id_is_kept(database: Database) -> None:
     import_parsed(database, build_foreign("X:1", relations=[build_is_a("X:1", "dso_later")]))
     import_parsed(database, ParsedRecord(1, "disorder", fields={"id": "dso_later", "name": "later"}))
     source = list_ids(database)["x:1"]
     assert build_is_a(source, "dso_later") in load_record(database, source).relations
 
 
-def test_a_record_that_a_curator_matched_by_hand_is_the_one_that_is_meant(database: Database, curator: Curator) -> None:
+def test_an_exact_match_added_by_a_curator_identifies_the_record(database: Database, curator: Curator) -> None:
     import_parsed(database, ParsedRecord(1, "disorder", fields={"id": "dso_1", "name": "ours"}))
     curator.run(lambda writer: writer.add_relation(writer.get_record("dso_1"), "exactMatch", "X:1"))
     import_parsed(database, build_foreign("X:1", fields={"definition": "Theirs."}))
@@ -86,7 +86,7 @@ def test_a_record_that_a_curator_matched_by_hand_is_the_one_that_is_meant(databa
     assert load_record(database, "dso_1").fields["definition"] == "Theirs."
 
 
-def test_what_replaces_a_retired_record_may_be_told_by_a_foreign_name(database: Database) -> None:
+def test_a_replacement_may_be_given_by_a_foreign_id(database: Database) -> None:
     old = build_foreign("X:old", state=RecordState.RETIRED, replaced_by="X:new")
     lost = build_foreign("X:lost", 3, state=RecordState.RETIRED, replaced_by="X:nowhere")
     report = import_parsed(database, old, build_foreign("X:new", 2), lost)
@@ -98,7 +98,7 @@ def test_what_replaces_a_retired_record_may_be_told_by_a_foreign_name(database: 
     assert not import_parsed(database, old, build_foreign("X:new", 2), lost).has_changes
 
 
-def test_two_foreign_records_that_became_one_here_stay_one(database: Database, curator: Curator) -> None:
+def test_two_foreign_records_merged_locally_stay_merged(database: Database, curator: Curator) -> None:
     records = [build_foreign("X:1"), build_foreign("X:2", 2)]
     import_parsed(database, *records)
     ids_by_name = list_ids(database)
@@ -117,7 +117,7 @@ def test_two_foreign_records_that_became_one_here_stay_one(database: Database, c
     assert list(list_ids(database)) == ["x:1"]
 
 
-def test_a_record_with_only_a_name_is_the_one_that_has_that_name(database: Database) -> None:
+def test_a_record_without_an_id_is_matched_by_name(database: Database) -> None:
     rows = [ParsedRecord(at, "concept", fields={"name": name}) for at, name in enumerate(("Alpha", "Beta"), 1)]
     assert dict(import_parsed(database, *rows).created) == {"concept": 2}
     assert not import_parsed(database, *rows).has_changes
@@ -127,19 +127,19 @@ def test_a_record_with_only_a_name_is_the_one_that_has_that_name(database: Datab
 
 
 @pytest.mark.parametrize("name", ["no prefix", "javascript:alert(1)", "X:a b"])
-def test_a_name_that_cannot_be_told_again_is_refused(database: Database, name: str) -> None:
+def test_a_foreign_id_that_is_neither_curie_nor_iri_is_rejected(database: Database, name: str) -> None:
     with pytest.raises(ImportRejected) as error:
         import_parsed(database, build_foreign(name))
     assert "CURIE" in error.value.problems[0].detail
 
 
-def test_a_mapping_that_no_file_could_hold_is_left_out_with_a_warning(database: Database) -> None:
+def test_a_mapping_to_an_invalid_identifier_is_skipped_with_a_warning(database: Database) -> None:
     report = import_parsed(database, build_foreign("X:1", relations=[Relation("X:1", "closeMatch", "some words")]))
     assert "some words" in report.warnings.items[0].detail
     assert len(load_record(database, list_ids(database)["x:1"]).relations) == 1
 
 
-def test_text_that_cannot_be_stored_is_refused_whichever_codec_read_it(database: Database) -> None:
+def test_control_characters_are_rejected_in_every_format(database: Database) -> None:
     with pytest.raises(ImportRejected) as error:
         import_parsed(
             database, build_foreign("X:1", fields={"definition": "a\0b"}), build_foreign("X:2", sources=("\0",))
@@ -147,7 +147,7 @@ def test_text_that_cannot_be_stored_is_refused_whichever_codec_read_it(database:
     assert ["U+0000" in problem.detail for problem in error.value.problems] == [True, True]
 
 
-def test_a_match_of_another_collection_is_told_of_and_not_taken(database: Database, curator: Curator) -> None:
+def test_an_exact_match_of_another_collection_is_reported_and_not_used(database: Database, curator: Curator) -> None:
     import_parsed(database, ParsedRecord(1, "concept", fields={"id": "trm_1", "name": "ours"}))
     curator.run(lambda writer: writer.add_relation(writer.get_record("trm_1"), "exactMatch", "X:1"))
     report = import_parsed(database, build_foreign("X:1"), build_foreign("X:2", 2))
@@ -157,7 +157,7 @@ def test_a_match_of_another_collection_is_told_of_and_not_taken(database: Databa
     assert not second_report.has_changes, "it is found among its own, though the other comes first"
 
 
-def test_an_id_that_looks_like_a_foreign_name_waits_where_a_format_knows_only_ids(
+def test_a_relation_to_a_missing_curie_is_kept_by_formats_without_foreign_ids(
     database: Database, tmp_path: Path
 ) -> None:
     parent = {"id": "X:2", "name": "", "relationship": "KINDOF", "direction": "parent"}
@@ -173,7 +173,9 @@ def test_an_id_that_looks_like_a_foreign_name_waits_where_a_format_knows_only_id
     assert load_record(database, "X:4").replaced_by == "X:2"
 
 
-def test_many_that_became_one_are_left_out_together(database: Database, curator: Curator) -> None:
+def test_several_foreign_records_that_match_one_record_are_skipped_together(
+    database: Database, curator: Curator
+) -> None:
     import_parsed(database, ParsedRecord(1, "disorder", fields={"id": "dso_1", "name": "ours"}))
     curator.edit("dso_1", relations={"exactMatch": [f"X:{number}" for number in range(5)]})
     records = [build_foreign(f"X:{number}", number + 1) for number in range(5)]
@@ -186,9 +188,7 @@ def test_many_that_became_one_are_left_out_together(database: Database, curator:
     )
 
 
-def test_a_table_names_the_parents_of_its_rows_by_their_names_in_the_catalogue(
-    database: Database, tmp_path: Path
-) -> None:
+def test_a_table_refers_to_parents_by_their_names_in_the_catalogue(database: Database, tmp_path: Path) -> None:
     table = tmp_path / "concept.csv"
     table.write_text("name,parent\nanger,emotion\nemotion,\n")
     assert dict(import_files(database, [table]).created) == {"concept": 2}

@@ -42,7 +42,7 @@ def export_valpha(database: Database) -> list[dict[str, Any]]:
     return records
 
 
-def test_records_come_in_as_they_are(database: Database, tmp_path: Path) -> None:
+def test_records_are_imported_unchanged(database: Database, tmp_path: Path) -> None:
     records = [build_term("b", name='Ä "x"\r\ny\u2028'), build_term("a", name="a")]
     report = import_json(database, tmp_path, "concept.json", records)
     assert dict(report.created) == {"concept": 2}
@@ -90,7 +90,7 @@ def test_the_order_of_files_does_not_matter(new_url: Any, sample_paths: list[Pat
     upgrade_schema(database)
 
 
-def test_files_one_by_one_end_where_all_at_once_do(new_url: Any, sample_paths: list[Path]) -> None:
+def test_importing_files_one_by_one_equals_importing_them_together(new_url: Any, sample_paths: list[Path]) -> None:
     together, one_by_one = Database(new_url("sqlite")), Database(new_url("sqlite"))
     for database in (together, one_by_one):
         upgrade_schema(database)
@@ -103,7 +103,7 @@ def test_files_one_by_one_end_where_all_at_once_do(new_url: Any, sample_paths: l
     one_by_one.close()
 
 
-def test_a_list_and_its_shape_with_relations_are_one_record(database: Database, tmp_path: Path) -> None:
+def test_a_plain_file_and_one_with_relations_are_merged_into_one_record(database: Database, tmp_path: Path) -> None:
     plain_file = write_json(tmp_path / "concept.json", [build_term("a"), build_term("b")])
     full = write_json(
         tmp_path / "concept.full.json", [build_term("a", type="concept", relationships=[build_kind_of("b")])]
@@ -117,7 +117,7 @@ def test_a_list_and_its_shape_with_relations_are_one_record(database: Database, 
     assert get_valpha_record(database, "trm_a")["relationships"] == [build_kind_of("b")]
 
 
-def test_a_relation_to_a_record_that_is_not_there_shows_once_it_is(database: Database, tmp_path: Path) -> None:
+def test_a_relation_to_a_missing_record_appears_once_the_record_exists(database: Database, tmp_path: Path) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("a", relationships=[build_kind_of("b")])])
     assert get_valpha_record(database, "trm_a")["relationships"] == []
     import_json(database, tmp_path, "concept.json", [build_term("b")])
@@ -125,7 +125,7 @@ def test_a_relation_to_a_record_that_is_not_there_shows_once_it_is(database: Dat
     assert [record["id"] for record in get_valpha_record(database, "trm_b")["relationships"]] == ["trm_a"]
 
 
-def test_a_relation_told_by_the_other_end_waits_for_its_source(database: Database, tmp_path: Path) -> None:
+def test_a_relation_given_by_its_target_waits_for_its_source(database: Database, tmp_path: Path) -> None:
     child = {"id": "trm_a", "name": "a", "relationship": "KINDOF", "direction": "child"}
     import_json(database, tmp_path, "concept.json", [build_term("b", relationships=[child])])
     import_json(database, tmp_path, "concept.json", [build_term("a")])
@@ -133,7 +133,7 @@ def test_a_relation_told_by_the_other_end_waits_for_its_source(database: Databas
     assert check_database(database).problems == []
 
 
-def test_a_relation_that_is_told_no_more_goes(database: Database, tmp_path: Path) -> None:
+def test_a_relation_missing_from_a_newer_file_is_removed(database: Database, tmp_path: Path) -> None:
     records = [
         build_term("a", relationships=[build_kind_of("b"), build_kind_of("c")]),
         build_term("b"),
@@ -146,7 +146,7 @@ def test_a_relation_that_is_told_no_more_goes(database: Database, tmp_path: Path
     assert check_database(database).problems == []
 
 
-def test_an_export_keeps_relations_that_wait_for_a_record(database: Database, tmp_path: Path) -> None:
+def test_an_export_keeps_relations_to_missing_records(database: Database, tmp_path: Path) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("a", relationships=[build_kind_of("b")])])
     path = tmp_path / "all.json"
     path.write_bytes(b"".join(export_records(database, Vocabulary(), FORMATS["v-alpha"], [CONCEPT])))
@@ -160,7 +160,7 @@ def test_an_export_keeps_relations_that_wait_for_a_record(database: Database, tm
     )
 
 
-def test_another_definition_without_an_id_gets_a_new_one(database: Database, tmp_path: Path) -> None:
+def test_a_changed_definition_without_an_id_gets_a_new_id(database: Database, tmp_path: Path) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("a")])
     import_json(database, tmp_path, "concept.json", [{"id": "trm_a", "definition_text": "Another."}])
     (record,) = list_records(database)
@@ -169,7 +169,7 @@ def test_another_definition_without_an_id_gets_a_new_one(database: Database, tmp
     assert record["creation_time"] == build_term("a")["creation_time"]
 
 
-def test_a_relation_between_the_wrong_collections_does_not_show(database: Database, tmp_path: Path) -> None:
+def test_a_relation_between_the_wrong_collections_is_not_shown(database: Database, tmp_path: Path) -> None:
     contrast = {"id": "cnt_1", "name": "c", "concepts": [{"id": "trm_t", "name": "t", "relationship": "MEASUREDBY"}]}
     import_json(database, tmp_path, "contrast.json", [contrast])
     import_json(database, tmp_path, "task.json", [build_term("t")])
@@ -178,7 +178,7 @@ def test_a_relation_between_the_wrong_collections_does_not_show(database: Databa
     assert get_valpha_record(database, "cnt_1")["concepts"] == []
 
 
-def test_the_collection_is_told_by_option_then_type_then_file_name(database: Database, tmp_path: Path) -> None:
+def test_the_collection_is_determined_by_option_then_type_then_file_name(database: Database, tmp_path: Path) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("a", type="task")])
     import_json(database, tmp_path, "task.2020.json", [build_term("b")])
     import_json(database, tmp_path, "whatever.json", build_term("c"), collection=CONCEPT)
@@ -190,7 +190,7 @@ def test_the_collection_is_told_by_option_then_type_then_file_name(database: Dat
     assert "--collection" in problem.detail
 
 
-def test_a_missing_key_is_filled_with_a_warning_and_stays_so(database: Database, tmp_path: Path) -> None:
+def test_a_missing_key_gets_a_default_value_with_a_warning(database: Database, tmp_path: Path) -> None:
     bare = {"id": "trm_x", "name": "x", "creation_time": 1577934245000, "alias": None}
     report = import_json(database, tmp_path, "concept.json", [bare])
     assert any("alias" in note.detail for note in report.warnings.items)
@@ -204,7 +204,7 @@ def test_a_missing_key_is_filled_with_a_warning_and_stays_so(database: Database,
     assert list_records(database) == [record]
 
 
-def test_what_a_server_holds_is_taken_with_a_warning(database: Database, tmp_path: Path) -> None:
+def test_unusual_values_are_imported_with_a_warning(database: Database, tmp_path: Path) -> None:
     odd_records = [
         build_term("a", name="", event_stamp="yesterday", id_user="someone", relationships=[build_kind_of("a")]),
         build_term("b", id="weird id", id_concept_class="ctp_gone", unknown_key=1),
@@ -219,7 +219,7 @@ def test_what_a_server_holds_is_taken_with_a_warning(database: Database, tmp_pat
     assert get_valpha_record(database, "trm_a")["relationships"][0]["id"] == "trm_a"
 
 
-def test_a_stamp_is_odd_where_there_is_no_such_day(database: Database, tmp_path: Path) -> None:
+def test_a_timestamp_of_a_nonexistent_day_gets_a_warning(database: Database, tmp_path: Path) -> None:
     days = ("01-31", "02-28", "04-30", "12-29", "02-30", "04-31", "06-00", "13-01")
     records = [build_term(day.replace("-", ""), event_stamp=f"2023-{day}T00:00:00") for day in (*days, "02-29")]
     records.append(build_term("leap", event_stamp="2024-02-29T00:00:00"))
@@ -256,7 +256,7 @@ def test_a_stamp_is_odd_where_there_is_no_such_day(database: Database, tmp_path:
         ('[{"id": "trm_a", "type": "animal"}]', 1, "animal"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_taken_is_refused_with_file_line_and_reason(
+def test_an_invalid_file_is_rejected_with_file_line_and_reason(
     tmp_path: Path, new_url: Any, text: str, line: int, reason: str
 ) -> None:
     database = Database(new_url("sqlite"))
@@ -274,7 +274,7 @@ def test_what_cannot_be_taken_is_refused_with_file_line_and_reason(
     database.close()
 
 
-def test_every_problem_of_every_file_is_told_at_once(database: Database, tmp_path: Path) -> None:
+def test_all_problems_of_all_files_are_reported_at_once(database: Database, tmp_path: Path) -> None:
     first_file = write_json(tmp_path / "concept.json", [build_term("a", name=1, alias=2), build_term("b", name=3)])
     other = write_json(tmp_path / "task.json", [build_term("c", name=None, def_id=[])])
     with pytest.raises(ImportRejected) as error:
@@ -282,7 +282,7 @@ def test_every_problem_of_every_file_is_told_at_once(database: Database, tmp_pat
     assert len(error.value.problems) == 5
 
 
-def test_a_collection_that_is_named_must_be_that_of_the_records(database: Database, tmp_path: Path) -> None:
+def test_a_collection_option_that_contradicts_existing_records_is_rejected(database: Database, tmp_path: Path) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("a")])
     with pytest.raises(ImportRejected) as error:
         import_json(
@@ -293,13 +293,13 @@ def test_a_collection_that_is_named_must_be_that_of_the_records(database: Databa
     assert list_records(database, "task") == []
 
 
-def test_records_longer_than_the_window_are_read_whole(database: Database, tmp_path: Path) -> None:
+def test_records_larger_than_the_read_buffer_are_imported_completely(database: Database, tmp_path: Path) -> None:
     records = [build_term(f"n{number}", definition_text="é\n" * 300_000) for number in range(5)]
     import_json(database, tmp_path, "concept.json", records)
     assert list_records(database) == records
 
 
-def test_an_export_of_all_comes_in_again_as_it_was(
+def test_an_export_of_everything_is_imported_unchanged(
     database: Database, sample_paths: list[Path], new_url: Any, tmp_path: Path
 ) -> None:
     import_files(database, sample_paths)
@@ -314,7 +314,7 @@ def test_an_export_of_all_comes_in_again_as_it_was(
     other.close()
 
 
-def test_names_of_any_length_are_taken_and_ordered_and_found(database: Database, tmp_path: Path) -> None:
+def test_names_of_any_length_are_imported_sorted_and_found(database: Database, tmp_path: Path) -> None:
     rng = random.Random(1)
     start = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=1_900))
     long_name = "".join(rng.choices("abcdefghijklmnopqrstuvwxyzäöü語", k=6_000))
@@ -331,7 +331,7 @@ def test_names_of_any_length_are_taken_and_ordered_and_found(database: Database,
         assert records.find_by_name(snapshot, CONCEPT, long_name + "y") is None
 
 
-def test_an_id_that_no_index_can_hold_is_refused_with_its_line(database: Database, tmp_path: Path) -> None:
+def test_an_id_too_long_for_the_database_index_is_rejected_with_its_line(database: Database, tmp_path: Path) -> None:
     long = "trm_" + "x" * 6_000
     with pytest.raises(ImportRejected) as error:
         import_json(
@@ -369,7 +369,7 @@ def interrupt_import(
 
 
 @pytest.mark.parametrize("by", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGKILL])
-def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
+def test_an_interrupted_import_leaves_the_catalogue_unchanged(
     database: Database, url: str, tmp_path: Path, by: signal.Signals
 ) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("a")])
@@ -391,9 +391,7 @@ def test_an_import_that_is_ended_while_it_writes_leaves_the_catalogue_as_it_was(
 
 @pytest.mark.full
 @pytest.mark.parametrize("by", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGKILL])
-def test_a_first_import_that_is_ended_while_it_writes_leaves_nothing(
-    url: str, tmp_path: Path, by: signal.Signals
-) -> None:
+def test_an_interrupted_first_import_leaves_nothing(url: str, tmp_path: Path, by: signal.Signals) -> None:
     open_database(url).close()
     large_file = write_json(tmp_path / "many.json", [build_term(f"n{number}") for number in range(12_000)])
     interrupt_import(url, large_file, "writing", signal_number=by)
@@ -405,7 +403,7 @@ def test_a_first_import_that_is_ended_while_it_writes_leaves_nothing(
     database.close()
 
 
-def test_a_catalogue_is_loaded_also_while_a_server_has_it_open(server: Server, tmp_path: Path) -> None:
+def test_an_import_works_while_a_server_uses_the_catalogue(server: Server, tmp_path: Path) -> None:
     assert server.get("/api/v-alpha/concept").json == []
     large_file = write_json(tmp_path / "concept.json", [build_term(f"n{number}") for number in range(1_500)])
     assert run_cli("import", large_file, "--database", server.url).returncode == 0
@@ -427,9 +425,7 @@ def list_indexes(url: str) -> set[str]:
         }
 
 
-def test_what_is_loaded_at_once_is_what_comes_piece_by_piece(
-    database: Database, url: str, new_url: Any, tmp_path: Path
-) -> None:
+def test_a_bulk_load_equals_a_gradual_import(database: Database, url: str, new_url: Any, tmp_path: Path) -> None:
     records = [build_term(f"n{number:04}", name=f"Ñame {number % 7}", alias="a, b") for number in range(2_500)]
     records[5] = {"id": "trm_bare", "name": "only a name", "creation_time": 1, "def_id": "def_1"}
     records[6]["relationships"] = [build_kind_of("n0007"), build_kind_of("bare")]
@@ -445,7 +441,7 @@ def test_what_is_loaded_at_once_is_what_comes_piece_by_piece(
     one_by_one.close()
 
 
-def test_ctrl_c_while_it_reads_leaves_the_catalogue_as_it_was(database: Database, url: str, tmp_path: Path) -> None:
+def test_ctrl_c_while_reading_leaves_the_catalogue_unchanged(database: Database, url: str, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     many_records = json.dumps([build_term(f"n{number}") for number in range(10_000)])

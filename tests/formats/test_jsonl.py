@@ -91,7 +91,7 @@ class CopyStateMachine(WriteMachine):
 @pytest.mark.parametrize(
     ("engine", "runs"), [("sqlite", 1), pytest.param("sqlite", 3, marks=pytest.mark.full), ("postgres", 1)]
 )
-def test_a_copy_of_any_catalogue_is_exported_with_the_same_bytes(
+def test_a_copy_of_any_catalogue_has_an_identical_export(
     engine: str, runs: int, new_url: DatabaseUrlFactory, tmp_path: Path
 ) -> None:
     database, copy = open_database(new_url(engine)), open_database(new_url(engine))
@@ -168,7 +168,7 @@ def histories(draw: st.DrawFn) -> list[Change]:
 
 
 @pytest.mark.parametrize("runs", [10, pytest.param(60, marks=pytest.mark.full)])
-def test_any_history_comes_in_and_goes_out_as_it_was(runs: int, tmp_path: Path) -> None:
+def test_any_history_is_unchanged_after_import_and_export(runs: int, tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path}/copy.db")
     path = tmp_path / "made.jsonl"
 
@@ -189,7 +189,7 @@ def test_any_history_comes_in_and_goes_out_as_it_was(runs: int, tmp_path: Path) 
     database.close()
 
 
-def test_what_was_merged_elsewhere_can_be_undone_here(
+def test_a_merge_from_another_catalogue_can_be_reverted(
     database: Database, other_database: Database, tmp_path: Path
 ) -> None:
     ada = create_curator(database)
@@ -260,7 +260,7 @@ def get_fields(database: Database, record_id: str) -> dict[str, Any]:
     return change.to_record().fields
 
 
-def test_a_newer_edition_keeps_what_people_made_of_a_record_here(copied_catalogue: tuple[Database, Path, str]) -> None:
+def test_a_newer_edition_keeps_local_edits(copied_catalogue: tuple[Database, Path, str]) -> None:
     copy, path, record_id = copied_catalogue
     grace = create_curator(copy)
     edit_definition(copy, grace, record_id, "Ours.")
@@ -277,7 +277,7 @@ def test_a_newer_edition_keeps_what_people_made_of_a_record_here(copied_catalogu
     assert get_fields(copy, record_id)["definition_text"] == "Ours again."
 
 
-def test_a_record_goes_on_where_the_file_knows_it_and_else_takes_what_its_last_version_says(
+def test_a_known_history_is_continued_and_another_one_contributes_its_last_version(
     copied_catalogue: tuple[Database, Path, str],
 ) -> None:
     copy, path, record_id = copied_catalogue
@@ -294,7 +294,7 @@ def test_a_record_goes_on_where_the_file_knows_it_and_else_takes_what_its_last_v
         assert len(revisions.list_history(snapshot, record_id, 100)) == 5
 
 
-def test_a_relation_that_waited_for_a_record_is_there_once_its_history_comes(
+def test_a_waiting_relation_is_completed_when_the_history_of_its_record_is_imported(
     copied_catalogue: tuple[Database, Path, str], other_database: Database, tmp_path: Path
 ) -> None:
     copy, path, record_id = copied_catalogue
@@ -311,7 +311,7 @@ def test_a_relation_that_waited_for_a_record_is_there_once_its_history_comes(
     assert check_database(copy).problems == []
 
 
-def test_several_exports_of_one_catalogue_come_in_together(
+def test_several_exports_of_one_catalogue_are_imported_together(
     copied_catalogue: tuple[Database, Path, str], tmp_path: Path
 ) -> None:
     copy, path, record_id = copied_catalogue
@@ -323,7 +323,9 @@ def test_several_exports_of_one_catalogue_come_in_together(
         assert [change.version for change in revisions.list_history(snapshot, record_id, 100)] == [2, 1]
 
 
-def test_a_large_history_goes_out_as_it_came_in(database: Database, other_database: Database, tmp_path: Path) -> None:
+def test_a_large_history_is_exported_as_it_was_imported(
+    database: Database, other_database: Database, tmp_path: Path
+) -> None:
     path = tmp_path / "concept.jsonl"
     parent = {"relationship": "KINDOF", "direction": "parent", "id": "trm_0", "name": "0"}
     terms = [
@@ -339,7 +341,7 @@ def test_a_large_history_goes_out_as_it_came_in(database: Database, other_databa
     assert check_database(other_database).problems == []
 
 
-def test_records_a_line_need_no_history(database: Database, tmp_path: Path) -> None:
+def test_records_one_per_line_need_no_history(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "concept.jsonl"
     parent = {"relationship": "KINDOF", "direction": "parent", "id": "trm_a", "name": "a"}
     lines = [
@@ -353,7 +355,7 @@ def test_records_a_line_need_no_history(database: Database, tmp_path: Path) -> N
     assert check_database(database).problems == []
 
 
-def test_another_language_is_told(database: Database, tmp_path: Path) -> None:
+def test_an_export_in_another_language_gets_a_warning(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
     path.write_bytes(b"".join(export_records(database, replace(VOCABULARY, languages=("de",)), JSONL)))
     assert "language is de" in import_files(database, [path]).warnings.items[0].detail
@@ -396,7 +398,7 @@ VALID_LINE = {
         ({**VALID_LINE, "version": 1, "actor": "usr_b"}, "version 1 of trm_a found, but version 2 was expected"),
     ],
 )
-def test_a_line_that_cannot_be_taken_is_named_and_nothing_is(
+def test_an_invalid_line_is_reported_and_nothing_is_imported(
     tmp_path: Path, line: dict[str, Any] | str, message: str
 ) -> None:
     database = open_database(f"sqlite:///{tmp_path}/x.db")
@@ -414,7 +416,7 @@ def test_a_line_that_cannot_be_taken_is_named_and_nothing_is(
     database.close()
 
 
-def test_a_dry_run_tells_all_and_changes_nothing(copied_catalogue: tuple[Database, Path, str]) -> None:
+def test_a_dry_run_reports_all_changes_without_making_them(copied_catalogue: tuple[Database, Path, str]) -> None:
     copy, path, _ = copied_catalogue
     wipe(copy)
     report: ImportReport = import_files(copy, [path], dry_run=True)
@@ -423,7 +425,7 @@ def test_a_dry_run_tells_all_and_changes_nothing(copied_catalogue: tuple[Databas
         assert read_position(snapshot).revision == 0
 
 
-def test_every_line_that_is_no_record_is_told(database: Database, tmp_path: Path) -> None:
+def test_every_line_that_is_not_a_record_is_reported(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "concept.jsonl"
     invalid = b'{"id": \n' + json.dumps(build_term("a")).encode() + b'\n[]\n\n{"id": "trm_b", "name": 1}\nx\n'
     path.write_bytes(invalid * 600)

@@ -94,11 +94,11 @@ def list_texts(record: Record, predicate: str) -> list[str]:
         ("x.yml", b"", "linkml"),
     ],
 )
-def test_a_container_is_known_by_its_beginning_or_name(name: str, head: bytes, format: str) -> None:
+def test_a_container_is_recognized_by_content_or_name(name: str, head: bytes, format: str) -> None:
     assert detect_format(name, head).name == format
 
 
-def test_entries_come_in_by_the_slots_of_their_class() -> None:
+def test_entries_are_read_by_the_slots_of_their_class() -> None:
     document = {
         "@type": "AssertionCollection",
         "entries": [
@@ -142,19 +142,19 @@ def test_entries_come_in_by_the_slots_of_their_class() -> None:
         ({"entries": [{"id": "x"}], "@type": "TaskCollection"}, {"collection": CONCEPT}, "concept"),
     ],
 )
-def test_the_class_is_that_of_the_option_else_the_entry_else_the_file_else_its_name(
+def test_the_class_is_determined_by_option_then_entry_then_file_then_file_name(
     document: Any, options: Any, collection: str
 ) -> None:
     [record] = read(document, **options)
     assert record.collection == collection
 
 
-def test_the_name_of_a_file_tells_the_class(database: Database, tmp_path: Path) -> None:
+def test_the_file_name_determines_the_class(database: Database, tmp_path: Path) -> None:
     path = write_json(tmp_path / "TaskCollection.json", {"entries": [{"id": "tsk_1", "name": "smiling"}]})
     assert import_files(database, [path]).created == {"task": 1}
 
 
-def test_every_entry_has_its_line_and_large_files_are_read_in_parts() -> None:
+def test_every_entry_has_its_line_and_large_files_are_read_in_chunks() -> None:
     entries = [{"id": f"trm_{number}", "name": "x" * 1_000, "kind_of": ["trm_1", "trm_2"]} for number in range(3_000)]
     text = json.dumps({"entries": entries, "@type": "ConceptCollection"}, indent=1)
     lines = text.splitlines()
@@ -164,7 +164,7 @@ def test_every_entry_has_its_line_and_large_files_are_read_in_parts() -> None:
     assert len(read(text.encode())) == len(entries)
 
 
-def test_a_number_at_the_edge_of_a_part_is_read_whole() -> None:
+def test_a_number_at_a_chunk_boundary_is_read_completely() -> None:
     for padding in range((1 << 20) - 40, (1 << 20) - 8):
         text = b'{"entries": [], "about": "%s", "size": 123456, "@type": "Concept"}' % (b"x" * (padding - 50))
         assert read(text) == []
@@ -192,13 +192,13 @@ def test_a_number_at_the_edge_of_a_part_is_read_whole() -> None:
         (b"a: 1\n---\nb: 1", 2, "second document"),
     ],
 )
-def test_malformed_data_are_refused_with_the_line(text: bytes, line: int, reason: str) -> None:
+def test_malformed_data_is_rejected_with_its_line(text: bytes, line: int, reason: str) -> None:
     with pytest.raises(ParseError, match=reason) as error:
         read(text)
     assert error.value.line == line
 
 
-def test_yaml_comes_in_as_it_is_written(database: Database, tmp_path: Path) -> None:
+def test_yaml_is_imported(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "data.yaml"
     path.write_text(
         "# Three records\n"
@@ -226,14 +226,14 @@ def test_yaml_comes_in_as_it_is_written(database: Database, tmp_path: Path) -> N
     assert [item.line for item in read(path.read_bytes())] == [4, 10, 11]
 
 
-def test_a_container_without_entries_is_no_problem(database: Database, tmp_path: Path) -> None:
+def test_a_container_without_entries_is_valid(database: Database, tmp_path: Path) -> None:
     path = write_json(tmp_path / "x.json", {"@type": "ExternalLinkCollection"})
     report = import_files(database, [path])
     assert not report.has_changes
     assert list_warnings(report) == ["has no records, read as linkml"]
 
 
-def test_an_integer_is_parsed_and_another_text_in_its_place_is_kept(database: Database, tmp_path: Path) -> None:
+def test_an_integer_is_parsed_and_other_text_is_kept(database: Database, tmp_path: Path) -> None:
     times = ("5", "-3", "007", "soon", "1e3", "9" * 19, 8)
     entries: list[dict[str, Any]] = [
         {"id": f"trm_{number}", "name": "x", "creation_time": time} for number, time in enumerate(times)
@@ -254,7 +254,7 @@ def test_an_integer_is_parsed_and_another_text_in_its_place_is_kept(database: Da
     assert import_files(database, [tmp_path / "ConceptCollection.json"]).unchanged == {"concept": 7}
 
 
-def test_a_text_for_an_integer_is_kept_also_in_a_record_with_every_field(database: Database, tmp_path: Path) -> None:
+def test_text_for_an_integer_is_kept_in_a_record_with_every_field_too(database: Database, tmp_path: Path) -> None:
     fields = dict.fromkeys(CONCEPT.valpha_field_names, "x") | {"id": "trm_1", "last_updated": "later"}
     import_container(database, tmp_path, "ConceptCollection", fields)
     assert get_valpha_record(database, "trm_1")["last_updated"] == 0
@@ -262,7 +262,7 @@ def test_a_text_for_an_integer_is_kept_also_in_a_record_with_every_field(databas
     assert entry == fields
 
 
-def test_what_is_odd_is_kept_and_counted_by_kind(database: Database, tmp_path: Path) -> None:
+def test_unusual_values_are_kept_and_counted_by_kind(database: Database, tmp_path: Path) -> None:
     citations = [
         {"id": "cit_1", "citation_desc": "On &quot;joy&quot;", "citation_url": "", "doi": "None", "colour": "red"},
         {"id": "cit_2", "name": "On fun", "event_stamp": "yesterday", "id_user": "me", "colour": "blue"},
@@ -305,25 +305,25 @@ def test_what_is_odd_is_kept_and_counted_by_kind(database: Database, tmp_path: P
         ({"id": "trm_1", "name": "\0"}, "cannot be stored"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(database: Database, tmp_path: Path, entry: Any, reason: str) -> None:
+def test_invalid_values_are_rejected(database: Database, tmp_path: Path, entry: Any, reason: str) -> None:
     with pytest.raises(ImportRejected) as error:
         import_container(database, tmp_path, "ConceptCollection", entry)
     assert reason in error.value.problems[0].detail
 
 
-def test_one_reference_may_stand_for_a_list_and_nothing_for_none() -> None:
+def test_a_single_reference_is_read_as_a_list_and_null_as_empty() -> None:
     [record] = read({"@type": "Concept", "entries": [{"id": "trm_1", "name": None, "kind_of": "x", "part_of": None}]})
     assert record.relations == [Relation("trm_1", "KINDOF", "x")]
     assert record.fields == {"id": "trm_1"}
 
 
-def test_a_map_says_what_other_keys_mean() -> None:
+def test_a_column_mapping_renames_other_keys() -> None:
     document = {"@type": "Concept", "entries": [{"id": "trm_1", "label": "joy"}]}
     [record] = read(document, column_mapping={"label": "name"})
     assert record.fields == {"id": "trm_1", "name": "joy"}
 
 
-def test_references_to_a_class_that_the_schema_does_not_expect_are_counted(database: Database, tmp_path: Path) -> None:
+def test_references_to_an_unexpected_class_are_counted(database: Database, tmp_path: Path) -> None:
     concepts = [
         {"id": "trm_1", "name": "joy", "kind_of": ["tsk_1"], "id_concept_class": "tsk_1"},
         {"id": "trm_2", "name": "fun", "kind_of": ["tsk_1", "trm_1"], "measured_by": ["cnt_1"]},
@@ -342,7 +342,7 @@ def test_references_to_a_class_that_the_schema_does_not_expect_are_counted(datab
     ]
 
 
-def test_a_relation_that_is_not_listed_any_more_goes(database: Database, tmp_path: Path) -> None:
+def test_a_relation_that_is_no_longer_listed_is_removed(database: Database, tmp_path: Path) -> None:
     import_container(database, tmp_path, "ConceptCollection", JOY, {"id": "trm_feeling", "name": "feeling"})
     report = import_container(database, tmp_path, "ConceptCollection", {**JOY, "kind_of": []})
     assert report.removed_relations == [Relation("trm_joy", "KINDOF", "trm_feeling")]
@@ -358,7 +358,7 @@ def import_both(database: Database, folder: Path, *, reverse: bool = False) -> I
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_an_id_in_two_classes_is_one_record_with_both(database: Database, tmp_path: Path, reverse: bool) -> None:
+def test_an_id_in_two_classes_is_one_record_of_both(database: Database, tmp_path: Path, reverse: bool) -> None:
     report = import_both(database, tmp_path, reverse=reverse)
     assert report.created == {"concept": 1}
     assert "1 record of several classes, concept and disambiguation (first trm_joy)" in list_warnings(report)
@@ -379,7 +379,7 @@ def test_an_id_in_two_classes_is_one_record_with_both(database: Database, tmp_pa
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_both_classes_come_in_again_without_a_change(database: Database, tmp_path: Path, reverse: bool) -> None:
+def test_reimporting_both_classes_changes_nothing(database: Database, tmp_path: Path, reverse: bool) -> None:
     import_both(database, tmp_path, reverse=reverse)
     for is_reversed in (False, True):
         report = import_both(database, tmp_path, reverse=is_reversed)
@@ -390,9 +390,7 @@ def test_both_classes_come_in_again_without_a_change(database: Database, tmp_pat
 
 
 @pytest.mark.parametrize("first", ["concept", "disambiguation"])
-def test_classes_that_come_one_after_the_other_are_one_record_too(
-    database: Database, tmp_path: Path, first: str
-) -> None:
+def test_classes_imported_one_after_the_other_become_one_record(database: Database, tmp_path: Path, first: str) -> None:
     entries = {"ConceptCollection": JOY, "DisambiguationCollection": AMBIGUOUS_JOY}
     order = list(entries) if first == "concept" else list(entries)[::-1]
     for name in order:
@@ -410,7 +408,7 @@ def test_classes_that_come_one_after_the_other_are_one_record_too(
     assert check_database(database).problems == []
 
 
-def test_a_newer_edition_of_one_class_leaves_the_other_alone(database: Database, tmp_path: Path) -> None:
+def test_a_newer_edition_of_one_class_does_not_change_the_other(database: Database, tmp_path: Path) -> None:
     targets = ["trm_feeling", "cit_1", "trm_bliss", "trm_fun"]
     known = [{"id": target, "name": target} for target in targets]
     import_container(database, tmp_path, "ConceptCollection", *known)
@@ -442,7 +440,7 @@ def test_a_predicate_of_both_classes_is_one_relation(database: Database, tmp_pat
     assert not import_files(database, paths).has_changes
 
 
-def test_v_alpha_files_with_one_id_are_one_record_of_the_first_class(database: Database, tmp_path: Path) -> None:
+def test_v_alpha_files_with_a_shared_id_are_one_record_of_the_first_class(database: Database, tmp_path: Path) -> None:
     paths = [
         write_json(tmp_path / f"{name}.json", [{"id": "trm_1", "name": f"a {name}", "alias": name}])
         for name in ("task", "concept")
@@ -454,7 +452,7 @@ def test_v_alpha_files_with_one_id_are_one_record_of_the_first_class(database: D
     assert parse_labels("concept", record.to_document()) == ["a concept", "concept"]
 
 
-def test_people_edit_a_record_with_two_classes(database: Database, curator: Curator, tmp_path: Path) -> None:
+def test_users_edit_a_record_with_two_classes(database: Database, curator: Curator, tmp_path: Path) -> None:
     import_both(database, tmp_path)
     curator.edit("trm_joy", name="delight")
     record = load_record(database, "trm_joy")
@@ -466,7 +464,9 @@ def test_people_edit_a_record_with_two_classes(database: Database, curator: Cura
     assert not import_files(database, [tmp_path / "DisambiguationCollection.json"]).has_changes
 
 
-def test_defaults_are_those_of_the_collection_whatever_another_class_states(database: Database, tmp_path: Path) -> None:
+def test_defaults_are_those_of_the_collection_even_if_another_class_states_values(
+    database: Database, tmp_path: Path
+) -> None:
     paths = [
         write_container(tmp_path, "ConceptCollection", {"id": "trm_joy"}),
         write_container(tmp_path, "DisambiguationCollection", AMBIGUOUS_JOY),
@@ -512,7 +512,7 @@ def test_a_record_with_two_classes_is_exported_with_the_values_of_each(database:
         assert exported == normalize_entry(collection, entry)
 
 
-def test_an_export_comes_in_again_as_it_was(database: Database, new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_an_export_is_imported_unchanged(database: Database, new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     import_both(database, tmp_path)
     import_container(database, tmp_path, "IndicatorCollection", {"id": "17", "name": "time", "type": "None"})
     path = write_json(tmp_path / "all.json", export(database))
@@ -533,7 +533,7 @@ def test_retired_records_and_assigned_values_are_not_exported(
     assert export(database, "concept")["entries"] == entries[:1]
 
 
-def test_the_commands_read_and_write_linkml(tmp_path: Path) -> None:
+def test_the_commands_import_and_export_linkml(tmp_path: Path) -> None:
     options = "--database", f"sqlite:///{tmp_path}/a.db"
     path = write_container(tmp_path, "ConceptCollection", JOY)
     other = write_container(tmp_path, "DisambiguationCollection", AMBIGUOUS_JOY)
@@ -583,7 +583,7 @@ def list_current_records(database: Database) -> dict[str, Record]:
     return records
 
 
-def test_the_public_data_come_in_whole(real_files: list[Path], real_database: Database) -> None:
+def test_the_public_data_is_imported_completely(real_files: list[Path], real_database: Database) -> None:
     entries = [entry for path in real_files for entry in load_entries(path)[1]]
     assert (len(real_files), len(entries)) == (17, 8_569)
     records = list_current_records(real_database)
@@ -597,7 +597,9 @@ def test_the_public_data_come_in_whole(real_files: list[Path], real_database: Da
     assert check_database(real_database).problems == []
 
 
-def test_each_class_of_the_public_data_goes_out_as_it_came_in(real_files: list[Path], real_database: Database) -> None:
+def test_each_class_of_the_public_data_is_exported_as_it_was_imported(
+    real_files: list[Path], real_database: Database
+) -> None:
     for path in real_files:
         collection, entries = load_entries(path)
         exported = export(real_database, collection.name)
@@ -610,7 +612,7 @@ def test_each_class_of_the_public_data_goes_out_as_it_came_in(real_files: list[P
             assert all(isinstance(entry[name], int) for name in ("creation_time", "last_updated") if name in entry)
 
 
-def test_the_public_data_come_in_again_without_a_change(
+def test_reimporting_the_public_data_changes_nothing(
     real_files: list[Path], real_database: Database, new_url: DatabaseUrlFactory, tmp_path: Path
 ) -> None:
     report = import_files(real_database, real_files[::-1])

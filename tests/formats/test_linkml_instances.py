@@ -175,7 +175,7 @@ def list_problems(database: Database, folder: Path, document: Any, **options: An
     return [(problem.field.rpartition("/")[2], problem.detail) for problem in refusal.value.problems]
 
 
-def test_a_container_comes_in_by_the_schema_of_its_vocabulary(garden: Database, tmp_path: Path) -> None:
+def test_a_container_is_imported_by_the_schema_of_its_vocabulary(garden: Database, tmp_path: Path) -> None:
     report = import_document(garden, tmp_path, GARDEN)
     assert (report.created, list_warnings(report)) == ({"plant": 1, "tree": 1, "person": 1}, [])
     statements = set(read(garden, "gd:rose").statements)
@@ -199,7 +199,7 @@ def test_a_container_comes_in_by_the_schema_of_its_vocabulary(garden: Database, 
     assert check_database(garden).problems == []
 
 
-def test_an_export_is_the_container_that_came_in(garden: Database, tmp_path: Path) -> None:
+def test_an_export_equals_the_imported_container(garden: Database, tmp_path: Path) -> None:
     import_document(garden, tmp_path, GARDEN)
     text = export(garden)
     assert json.loads(text) == GARDEN
@@ -209,7 +209,7 @@ def test_an_export_is_the_container_that_came_in(garden: Database, tmp_path: Pat
     assert plants == {"@type": "Garden", "plants": [ROSE]}
 
 
-def test_an_export_fits_the_json_schema_of_the_vocabulary(garden: Database, tmp_path: Path) -> None:
+def test_an_export_is_valid_by_the_json_schema_of_the_vocabulary(garden: Database, tmp_path: Path) -> None:
     import_document(garden, tmp_path, GARDEN)
     validator = jsonschema_rs.Draft202012Validator(to_json_schema(load_schema(SCHEMA)), validate_formats=True)
     assert [error.message for error in validator.iter_errors(json.loads(export(garden)))] == []
@@ -240,7 +240,7 @@ check("Garden", data)
 
 
 @pytest.mark.full
-def test_an_export_fits_the_schema_as_linkml_understands_it(garden: Database, tmp_path: Path) -> None:
+def test_an_export_is_valid_by_the_schema_in_linkml(garden: Database, tmp_path: Path) -> None:
     if not PYTHON.exists():
         skip_or_fail("no linkml-runtime (make .venv-linkml/ready)")
     import_document(garden, tmp_path, GARDEN)
@@ -260,14 +260,14 @@ def test_an_export_fits_the_schema_as_linkml_understands_it(garden: Database, tm
         {**GARDEN, "plants": [{**ROSE, "id": "https://example.org/plants/rose", "@iri": None}, OAK]},
     ],
 )  # fmt: skip
-def test_records_may_be_listed_or_inlined_in_every_way_of_linkml(
+def test_records_may_be_listed_or_inlined_in_every_form_of_linkml(
     garden: Database, tmp_path: Path, document: Any
 ) -> None:
     import_document(garden, tmp_path, document)
     assert json.loads(export(garden)) == GARDEN
 
 
-def test_yaml_says_the_same_as_json(garden: Database, tmp_path: Path) -> None:
+def test_yaml_and_json_are_read_alike(garden: Database, tmp_path: Path) -> None:
     text = b"""
 plants:
 - id: gd:rose
@@ -292,7 +292,7 @@ people:
     assert not import_document(garden, tmp_path, export(garden), name="y.yaml").has_changes
 
 
-def test_what_a_plain_value_cannot_say_stands_beside_it(garden: Database, tmp_path: Path) -> None:
+def test_details_that_a_plain_value_cannot_express_are_stored_beside_it(garden: Database, tmp_path: Path) -> None:
     source = {"dcterms:source": ["a book"]}
     entry = {
         "id": "gd:fig",
@@ -315,7 +315,7 @@ def test_what_a_plain_value_cannot_say_stands_beside_it(garden: Database, tmp_pa
     assert json.loads(export(garden)) == {"@type": "Garden", "plants": [entry]}
 
 
-def test_a_record_with_a_name_in_another_language_only_still_has_a_plain_name(garden: Database, tmp_path: Path) -> None:
+def test_a_record_named_only_in_another_language_has_a_plain_name(garden: Database, tmp_path: Path) -> None:
     statements = {"skos:prefLabel": [{"text": "Feige", "lang": "de"}, {"text": "figue", "lang": "fr"}]}
     import_document(garden, tmp_path, {"plants": [{"id": "gd:fig", "@statements": statements}]})
     [entry] = json.loads(export(garden))["plants"]
@@ -323,7 +323,7 @@ def test_a_record_with_a_name_in_another_language_only_still_has_a_plain_name(ga
     assert entry["@statements"] == {"skos:prefLabel": [{"text": "figue", "lang": "fr"}]}
 
 
-def test_retired_records_say_so_and_by_what_they_are_replaced(garden: Database, tmp_path: Path) -> None:
+def test_retired_records_have_their_state_and_replacement(garden: Database, tmp_path: Path) -> None:
     entry = {"id": "gd:briar", "name": "briar", "@state": "retired", "@replaced_by": "gd:rose"}
     import_document(garden, tmp_path, {"plants": [entry, ROSE]})
     briar = read(garden, "gd:briar")
@@ -334,7 +334,7 @@ def test_retired_records_say_so_and_by_what_they_are_replaced(garden: Database, 
     }
 
 
-def test_of_two_inverse_statements_one_is_kept(garden: Database, tmp_path: Path) -> None:
+def test_only_one_of_two_inverse_statements_is_kept(garden: Database, tmp_path: Path) -> None:
     oak, ivy = {**OAK, "supports": ["gd:ivy", "gd:moss"]}, {"id": "gd:ivy", "name": "ivy"}
     import_document(garden, tmp_path, {"plants": [oak, ivy]})
     assert read(garden, "gd:ivy").relation_targets["grows_on"] == ["gd:oak"]
@@ -344,7 +344,7 @@ def test_of_two_inverse_statements_one_is_kept(garden: Database, tmp_path: Path)
     assert not import_document(garden, tmp_path, export(garden)).has_changes
 
 
-def test_keys_that_are_no_slots_are_kept_and_counted(garden: Database, tmp_path: Path) -> None:
+def test_unknown_keys_are_kept_and_counted(garden: Database, tmp_path: Path) -> None:
     odd = {"smell": ["sweet", 3, True, None], "skos:altLabel": "queen", "soil": {"kind": "clay", "ph": 6.5}, "@odd": 1}
     report = import_document(garden, tmp_path, {"plants": [{**ROSE, **odd}, {**OAK, "smell": "none"}], "title": "Mine"})
     assert list_warnings(report) == [
@@ -362,7 +362,7 @@ def test_keys_that_are_no_slots_are_kept_and_counted(garden: Database, tmp_path:
     assert not import_document(garden, tmp_path, export(garden)).has_changes
 
 
-def test_values_that_do_not_fit_are_kept_and_counted(garden: Database, tmp_path: Path) -> None:
+def test_values_that_violate_the_schema_are_kept_and_counted(garden: Database, tmp_path: Path) -> None:
     entry = {"id": "gd:x", "height": "tall", "colour": "blue", "name": ["a", "b"], "fruit": "apple", "note": [""]}
     report = import_document(garden, tmp_path, {"plants": [entry, {**entry, "id": "gd:y", "name": "y"}]})
     assert list_warnings(report) == [
@@ -393,7 +393,7 @@ def test_values_that_do_not_fit_are_kept_and_counted(garden: Database, tmp_path:
         ({"id": "x", "beside": [{"name": "y"}]}, "x.json, line 3", "x/beside/0 has no id"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_kept_is_refused_with_line_pointer_and_id(
+def test_invalid_entries_are_rejected_with_line_pointer_and_id(
     garden: Database, tmp_path: Path, entry: Any, location: str, problem: str
 ) -> None:
     text = b'{"plants": [\n{"id": "ok", "name": "ok"},\n%s\n]}' % json.dumps(entry).encode()
@@ -403,7 +403,7 @@ def test_what_cannot_be_kept_is_refused_with_line_pointer_and_id(
     assert others == []
 
 
-def test_nesting_without_end_is_refused(garden: Database, tmp_path: Path) -> None:
+def test_too_deep_nesting_is_rejected(garden: Database, tmp_path: Path) -> None:
     node: Any = {"name": "seed"}
     for _ in range(200):
         node = {"name": "part", "part": [node]}
@@ -427,24 +427,24 @@ def test_nesting_without_end_is_refused(garden: Database, tmp_path: Path) -> Non
         (b"plants: [\n", "invalid YAML"),
     ],
 )
-def test_other_documents_are_refused(garden: Database, tmp_path: Path, text: bytes, reason: str) -> None:
+def test_unsupported_documents_are_rejected(garden: Database, tmp_path: Path, text: bytes, reason: str) -> None:
     [(_, problem)] = list_problems(garden, tmp_path, text, name="x.yaml")
     assert reason in problem
 
 
-def test_a_vocabulary_must_be_there_with_its_schema(database: Database, tmp_path: Path) -> None:
+def test_the_vocabulary_must_exist_with_its_schema(database: Database, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="lexarium vocabulary add garden --schema NAME"):
         import_document(database, tmp_path, {"people": [ADA]})
 
 
-def test_data_of_the_cognitive_atlas_make_a_vocabulary(database: Database, tmp_path: Path) -> None:
+def test_cognitive_atlas_data_creates_a_vocabulary(database: Database, tmp_path: Path) -> None:
     entry = {"id": "trm_1", "name": "joy", "creation_time": 5, "kind_of": ["trm_2"]}
     report = import_document(database, tmp_path, {"entries": [entry], "@type": "ConceptCollection"}, "atlas")
     assert (report.vocabulary, report.is_new_vocabulary) == ("atlas", True)
     assert json.loads(export(database, "atlas", "concept")) == {"@type": "ConceptCollection", "entries": [entry]}
 
 
-def test_the_commands_take_and_give_instances_of_a_schema(tmp_path: Path) -> None:
+def test_the_commands_import_and_export_instances_of_a_schema(tmp_path: Path) -> None:
     options = "--database", f"sqlite:///{tmp_path}/a.db"
     (tmp_path / "garden.yaml").write_text(SCHEMA)
     (tmp_path / "data.json").write_bytes(orjson.dumps(GARDEN))
@@ -499,7 +499,7 @@ any_statements = st.lists(st.builds(Statement, _predicates, _any_value, _qualifi
     ),
     st.sampled_from([[], ["plant"], ["plant", "tree"]]),
 )
-def test_any_statements_survive_export_and_import(
+def test_any_statements_are_unchanged_after_export_and_import(
     registered: Vocabulary, made: dict[str, tuple[str, tuple[Statement, ...], str | None]], names: list[str]
 ) -> None:
     collections = [item for item in registered.collections if not names or item.local_name in names]
@@ -545,7 +545,7 @@ _any_json = st.recursive(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.dictionaries(_keys | st.text(max_size=3), _any_json, max_size=5))
-def test_any_json_is_kept_or_refused(registered: Vocabulary, entry: dict[str, Any]) -> None:
+def test_any_json_is_imported_or_rejected(registered: Vocabulary, entry: dict[str, Any]) -> None:
     text = json.dumps({"plants": [{"id": "gd:x", **entry}]}).encode()
     resources = [item for item in read_text(text, registered) if not item.problems]
     if not resources or len({item.id for item in resources}) < len(resources):

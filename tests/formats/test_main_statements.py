@@ -52,7 +52,7 @@ def export(database: Database, format: str) -> str:
     return b"".join(export_records(database, vocabulary, FORMATS[format], vocabulary.collections)).decode()
 
 
-def test_terms_of_others_keep_their_identifiers_in_the_collection_that_is_named(
+def test_foreign_terms_keep_their_identifiers_in_the_chosen_collection(
     database: Database, import_text: ImportText
 ) -> None:
     report = import_text("colours.obo", ONTOLOGY, collection=DISORDER)
@@ -65,7 +65,7 @@ def test_terms_of_others_keep_their_identifiers_in_the_collection_that_is_named(
     assert check_database(database).problems == []
 
 
-def test_a_mapping_is_never_an_identity(database: Database, curator: Curator, tmp_path: Path) -> None:
+def test_a_mapping_never_identifies_a_record(database: Database, curator: Curator, tmp_path: Path) -> None:
     import_json(database, tmp_path, "disorder.json", [{"id": "dso_1", "name": "ours"}])
     curator.run(lambda writer: writer.add_relation(writer.get_record("dso_1"), "exactMatch", "COL:1"))
     path = tmp_path / "colours.obo"
@@ -75,7 +75,7 @@ def test_a_mapping_is_never_an_identity(database: Database, curator: Curator, tm
 
 
 @pytest.mark.parametrize("format", ["skos", "obo"])
-def test_an_export_that_was_edited_changes_what_nobody_has_changed_since(
+def test_importing_an_edited_export_changes_only_locally_unchanged_records(
     database: Database, curator: Curator, import_text: ImportText, tmp_path: Path, format: str
 ) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("one"), build_term("two")])
@@ -88,7 +88,9 @@ def test_an_export_that_was_edited_changes_what_nobody_has_changed_since(
     assert load_record(database, "trm_two").definition == "By a person."
 
 
-def test_what_is_merged_in_a_circle_or_into_nothing_is_retired(database: Database, import_text: ImportText) -> None:
+def test_records_merged_in_a_cycle_or_into_missing_ones_are_retired(
+    database: Database, import_text: ImportText
+) -> None:
     term = '[Term]\nid: {0}\nname: x\nproperty_value: lexarium:state "merged" xsd:string\nreplaced_by: {1}\n\n'
     pairs = [("A:1", "A:2"), ("A:2", "A:1"), ("A:3", "A:9"), ("A:4", "A:5")]
     text = "".join(term.format(*pair) for pair in pairs) + "[Term]\nid: A:5\nname: y\n"
@@ -160,7 +162,7 @@ def test_a_table_that_is_added_replaces_nothing_and_stays(database: Database, im
         ("old.obo", 'format-version: 1.4\nsynonymtypedef: hidden "Only for finding the term" RELATED\n'),
     ],
 )
-def test_what_an_earlier_version_exported_is_refused(import_text: ImportText, name: str, text: str) -> None:
+def test_an_export_of_an_earlier_version_is_rejected(import_text: ImportText, name: str, text: str) -> None:
     with pytest.raises(InvalidInput, match="exported by an earlier version"):
         import_text(name, text)
 

@@ -135,7 +135,7 @@ def read_all_v1(server: Server) -> dict[str, Any]:
 # Lists
 
 
-def test_a_mirror_holds_what_the_source_holds(database: Database, valpha_source: Source) -> None:
+def test_a_mirror_has_the_content_of_its_source(database: Database, valpha_source: Source) -> None:
     result = mirror(database, valpha_source.url + "/", FAST_OPTIONS)
     assert result.report.created == {"concept": 2, "task": 1, "disorder": 2}
     assert read_mirror(database) == read_all_valpha(valpha_source.server)
@@ -144,7 +144,7 @@ def test_a_mirror_holds_what_the_source_holds(database: Database, valpha_source:
     assert len(targets) == result.requests == 10
 
 
-def test_the_next_mirror_asks_only_whether_lists_have_changed(catalogue: Database, valpha_source: Source) -> None:
+def test_the_next_run_only_revalidates_the_lists(catalogue: Database, valpha_source: Source) -> None:
     mirror(catalogue, valpha_source.url, FAST_OPTIONS)
     valpha_source.proxy.requests.clear()
     result = mirror(catalogue, valpha_source.url + "/api/v-alpha/", FAST_OPTIONS)
@@ -152,7 +152,7 @@ def test_the_next_mirror_asks_only_whether_lists_have_changed(catalogue: Databas
     assert [request.status for request in valpha_source.proxy.requests] == [404, 304, 304, 304, 304]
 
 
-def test_then_only_what_has_changed_is_asked_for(catalogue: Database, valpha_source: Source) -> None:
+def test_the_next_run_fetches_only_changed_records(catalogue: Database, valpha_source: Source) -> None:
     mirror(catalogue, valpha_source.url, FAST_OPTIONS)
     new = valpha_source.create("concept", "new")
     changed = next(iter(list_records(catalogue, "task")))["id"]
@@ -167,7 +167,7 @@ def test_then_only_what_has_changed_is_asked_for(catalogue: Database, valpha_sou
     assert read_mirror(catalogue) == read_all_valpha(valpha_source.server)
 
 
-def test_relations_that_changed_alone_are_seen_with_all_and_known_records_are_not_sent_again(
+def test_refetching_finds_relation_changes_and_revalidates_unchanged_records(
     catalogue: Database, valpha_source: Source
 ) -> None:
     mirror(catalogue, valpha_source.url, FAST_OPTIONS)
@@ -184,7 +184,7 @@ def test_relations_that_changed_alone_are_seen_with_all_and_known_records_are_no
     assert [request.status for request in valpha_source.proxy.requests] == [404, *[304] * 10]
 
 
-def test_without_etags_lists_are_read_again_but_records_only_where_they_changed(
+def test_without_etags_all_lists_but_only_changed_records_are_fetched(
     catalogue: Database, valpha_source: Source
 ) -> None:
     def drop_etag(proxy: FaultProxy, handler: Any) -> None:
@@ -198,7 +198,7 @@ def test_without_etags_lists_are_read_again_but_records_only_where_they_changed(
     assert len(valpha_source.take_targets()) == 5
 
 
-def test_a_dry_run_changes_nothing_and_keeps_what_it_fetched(catalogue: Database, valpha_source: Source) -> None:
+def test_a_dry_run_changes_nothing_and_caches_what_it_fetched(catalogue: Database, valpha_source: Source) -> None:
     result = mirror(catalogue, valpha_source.url, MirrorOptions(rate=10_000, dry_run=True))
     assert result.report.created == {"concept": 2, "task": 1, "disorder": 2}
     assert read_mirror(catalogue) == {}
@@ -208,7 +208,7 @@ def test_a_dry_run_changes_nothing_and_keeps_what_it_fetched(catalogue: Database
     assert read_mirror(catalogue) == read_all_valpha(valpha_source.server)
 
 
-def test_what_is_gone_is_told_and_retired_only_where_asked_for(database: Database, valpha_source: Source) -> None:
+def test_missing_records_are_reported_and_retired_only_on_request(database: Database, valpha_source: Source) -> None:
     mirror(database, valpha_source.url, FAST_OPTIONS)
     missing_id = next(record["id"] for record in list_records(database) if record["name"] == "working memory")
     valpha_source.send("DELETE", f"/concept/{missing_id}")
@@ -225,7 +225,7 @@ def test_what_is_gone_is_told_and_retired_only_where_asked_for(database: Databas
     assert missing_id in read_mirror(database)
 
 
-def test_a_list_that_is_suddenly_empty_is_not_pruned(catalogue: Database, valpha_source: Source) -> None:
+def test_a_suddenly_empty_list_is_not_pruned(catalogue: Database, valpha_source: Source) -> None:
     mirror(catalogue, valpha_source.url, FAST_OPTIONS)
     valpha_source.proxy.faults.extend([None, reply_with(200, b"[]")])
     result = mirror(catalogue, valpha_source.url, MirrorOptions(rate=10_000, prune=True))
@@ -234,7 +234,7 @@ def test_a_list_that_is_suddenly_empty_is_not_pruned(catalogue: Database, valpha
     assert len(list_records(catalogue)) == 2
 
 
-def test_a_server_that_tells_no_single_records_is_mirrored_without_relations(
+def test_a_source_without_single_records_is_mirrored_without_relations(
     catalogue: Database, valpha_source: Source
 ) -> None:
     def serve_lists_only(proxy: FaultProxy, handler: Any) -> None:
@@ -249,12 +249,14 @@ def test_a_server_that_tells_no_single_records_is_mirrored_without_relations(
     assert mirror(catalogue, valpha_source.url, FAST_OPTIONS).requests == 5
 
 
-def test_a_record_that_cannot_be_asked_for_is_taken_as_it_is_listed(catalogue: Database, valpha_source: Source) -> None:
+def test_a_record_that_cannot_be_fetched_is_imported_as_listed(catalogue: Database, valpha_source: Source) -> None:
     valpha_source.proxy.faults.extend([None] * 5 + [reply_with(404), reply_with(200, b"[]")])
     assert mirror(catalogue, valpha_source.url, FAST_OPTIONS).report.created == {"concept": 2, "task": 1, "disorder": 2}
 
 
-def test_another_catalogue_begins_anew(valpha_source: Source, new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_a_new_catalogue_is_mirrored_from_the_start(
+    valpha_source: Source, new_url: DatabaseUrlFactory, tmp_path: Path
+) -> None:
     for _ in range(2):
         (tmp_path / "c.db").unlink(missing_ok=True)
         database = open_database(f"sqlite:///{tmp_path}/c.db")
@@ -264,7 +266,7 @@ def test_another_catalogue_begins_anew(valpha_source: Source, new_url: DatabaseU
     assert (tmp_path / "c.db-mirror").is_file()
 
 
-def test_two_sources_are_kept_apart(
+def test_two_sources_are_independent(
     catalogue: Database, valpha_source: Source, tmp_path: Path, new_url: DatabaseUrlFactory
 ) -> None:
     with Server(new_url("sqlite")) as server, FaultProxy(server.port) as proxy:
@@ -280,7 +282,7 @@ def test_two_sources_are_kept_apart(
 # Change feed
 
 
-def test_a_lexarium_is_followed_by_its_changes(url: str, database: Database, source: Source) -> None:
+def test_a_lexarium_source_is_mirrored_by_its_change_feed(url: str, database: Database, source: Source) -> None:
     kind = source.create("concept_class", "Memory")
     aliases = [("Abruf", "de", "exact"), ("remembering, again; anew", "en", "broad")]
     source.create(
@@ -298,7 +300,7 @@ def test_a_lexarium_is_followed_by_its_changes(url: str, database: Database, sou
         assert read_all_v1(copy) == read_all_v1(source.server)
 
 
-def test_then_only_new_changes_are_asked_for_also_of_relations_and_of_what_is_retired_and_merged(
+def test_the_next_run_fetches_only_new_changes_including_relations_retirements_and_merges(
     url: str, database: Database, source: Source
 ) -> None:
     mirror(database, source.url, FAST_OPTIONS)
@@ -318,7 +320,7 @@ def test_then_only_new_changes_are_asked_for_also_of_relations_and_of_what_is_re
 
 
 @pytest.mark.full
-def test_the_real_catalogue_is_mirrored_whole(
+def test_the_real_catalogue_is_mirrored_completely(
     real_catalogue: Path, catalogue: Database, new_url: DatabaseUrlFactory
 ) -> None:
     store = open_database(new_url("sqlite"))
@@ -335,7 +337,7 @@ def test_the_real_catalogue_is_mirrored_whole(
     store.close()
 
 
-def test_a_source_with_another_past_is_read_anew(
+def test_a_source_with_another_history_is_mirrored_from_the_start(
     catalogue: Database, source: Source, new_url: DatabaseUrlFactory
 ) -> None:
     mirror(catalogue, source.url, FAST_OPTIONS)
@@ -351,7 +353,7 @@ def test_a_source_with_another_past_is_read_anew(
         assert read_mirror(catalogue).keys() > before.keys()
 
 
-def test_pages_of_changes_are_kept_as_they_come(
+def test_pages_of_changes_are_stored_as_they_arrive(
     catalogue: Database, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mirror_source, "_PAGE_SIZE", 2)
@@ -369,7 +371,9 @@ def test_pages_of_changes_are_kept_as_they_come(
 # Local edits
 
 
-def test_local_edits_are_kept_and_what_both_changed_is_a_conflict(url: str, database: Database, source: Source) -> None:
+def test_local_edits_are_kept_and_fields_changed_on_both_sides_are_conflicts(
+    url: str, database: Database, source: Source
+) -> None:
     mirror(database, source.url, FAST_OPTIONS)
     record_id = next(record["id"] for record in list_records(database) if record["name"] == "memory")
     with Server(url) as server, FaultProxy(server.port) as proxy:
@@ -391,7 +395,7 @@ def test_local_edits_are_kept_and_what_both_changed_is_a_conflict(url: str, data
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.full)])
-def test_after_a_kill_it_goes_on_where_it_was(
+def test_a_killed_mirror_resumes_where_it_stopped(
     new_url: DatabaseUrlFactory, ending: signal.Signals, sample_source: Source
 ) -> None:
     url, proxy = new_url("sqlite"), sample_source.proxy
@@ -422,7 +426,7 @@ def sample_source(sqlite_sample: Server) -> Iterator[Source]:
         yield Source(sqlite_sample, proxy)
 
 
-def test_trouble_on_the_way_is_outlived(catalogue: Database, valpha_source: Source) -> None:
+def test_transient_errors_of_the_source_are_retried(catalogue: Database, valpha_source: Source) -> None:
     fault_list = [
         drop_connection,
         truncate_body,
@@ -435,7 +439,7 @@ def test_trouble_on_the_way_is_outlived(catalogue: Database, valpha_source: Sour
     assert read_mirror(catalogue) == read_all_valpha(valpha_source.server)
 
 
-def test_it_keeps_to_its_rate(catalogue: Database, valpha_source: Source) -> None:
+def test_the_rate_limit_is_kept(catalogue: Database, valpha_source: Source) -> None:
     started = time.monotonic()
     result = mirror(catalogue, valpha_source.url, MirrorOptions(rate=20))
     assert time.monotonic() - started >= (result.requests - 1) / 20
@@ -472,7 +476,7 @@ HTML = b"<!doctype html><p>Welcome</p>"
         (drop_connection, "cannot be reached"),
     ],
 )
-def test_nonsense_gets_a_clear_sentence_and_changes_nothing(
+def test_invalid_responses_are_reported_clearly_and_change_nothing(
     reply: Callable[..., None], message: str, new_url: DatabaseUrlFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mirror_source, "_MAX_LIST_BYTES", 1_000_000)
@@ -488,7 +492,7 @@ def test_nonsense_gets_a_clear_sentence_and_changes_nothing(
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"service": "lexarium", "revision": 1e999}'])
-def test_a_service_that_tells_nonsense_of_itself_is_no_lexarium(body: bytes, new_url: DatabaseUrlFactory) -> None:
+def test_an_invalid_service_document_is_treated_as_v_alpha(body: bytes, new_url: DatabaseUrlFactory) -> None:
     database = open_database(new_url("sqlite"))
     with FaultProxy() as proxy:
         proxy.faults.append(reply_with(200, body))
@@ -509,7 +513,7 @@ def test_a_service_that_tells_nonsense_of_itself_is_no_lexarium(body: bytes, new
         {"creation_time": 10**30},
     ],
 )
-def test_wrong_types_are_refused_with_everything_else(record: dict[str, Any], new_url: DatabaseUrlFactory) -> None:
+def test_wrong_types_are_reported_with_all_other_problems(record: dict[str, Any], new_url: DatabaseUrlFactory) -> None:
     database = open_database(new_url("sqlite"))
     rows = json.dumps([{"id": "trm_1", "name": "one"} | record]).encode()
     with FaultProxy() as proxy:
@@ -545,7 +549,7 @@ RECORD: dict[str, Any] = {
         json.dumps({"items": [CHANGE | {"record": {"collection": "concept"}}]}).encode(),
     ],
 )
-def test_a_feed_of_nonsense_is_refused(page: bytes, new_url: DatabaseUrlFactory) -> None:
+def test_an_invalid_change_feed_is_rejected(page: bytes, new_url: DatabaseUrlFactory) -> None:
     database = open_database(new_url("sqlite"))
     with FaultProxy() as proxy:
         proxy.faults.append(reply_with(200, b'{"service": "lexarium", "revision": 1}'))
@@ -556,7 +560,7 @@ def test_a_feed_of_nonsense_is_refused(page: bytes, new_url: DatabaseUrlFactory)
     database.close()
 
 
-def test_what_a_newer_lexarium_tells_beyond_us_is_left_out(new_url: DatabaseUrlFactory) -> None:
+def test_unknown_content_of_a_newer_lexarium_is_skipped(new_url: DatabaseUrlFactory) -> None:
     database = open_database(new_url("sqlite"))
     items = [
         CHANGE | {"record": RECORD | {"relations": {"FUTURE": ["trm_2"]}, "new_field": 1}},
@@ -576,7 +580,7 @@ def test_what_a_newer_lexarium_tells_beyond_us_is_left_out(new_url: DatabaseUrlF
 # Command
 
 
-def test_the_command_tells_what_it_did(url: str, source: Source) -> None:
+def test_the_command_reports_its_result(url: str, source: Source) -> None:
     first = run_cli("mirror", source.url, "--database", url)
     assert first.returncode == 0, first.stderr
     assert "2 requests" in first.stdout
@@ -594,13 +598,13 @@ def test_the_command_tells_what_it_did(url: str, source: Source) -> None:
         (["http://127.0.0.1:1", "--theirs", "--ours"], "not both"),
     ],
 )
-def test_a_mistake_gets_a_sentence(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_an_error_has_a_clear_message(arguments: list[str], message: str, tmp_path: Path) -> None:
     result = run_cli("mirror", *arguments, "--database", f"sqlite:///{tmp_path}/c.db")
     assert result.returncode == 1
     assert message in result.stderr
 
 
-def test_two_at_once_are_refused(catalogue: Database, valpha_source: Source) -> None:
+def test_concurrent_mirrors_are_rejected(catalogue: Database, valpha_source: Source) -> None:
     errors: list[LexariumError] = []
 
     def mirror_meanwhile(proxy: FaultProxy, handler: Any) -> None:
@@ -614,7 +618,7 @@ def test_two_at_once_are_refused(catalogue: Database, valpha_source: Source) -> 
     assert errors
 
 
-def test_a_damaged_file_is_told_by_name(new_url: DatabaseUrlFactory, valpha_source: Source) -> None:
+def test_a_damaged_mirror_file_is_reported(new_url: DatabaseUrlFactory, valpha_source: Source) -> None:
     database = open_database(new_url("sqlite"))
     assert database.backend.path is not None
     Path(f"{database.backend.path}-mirror").write_bytes(b"not a database" * 1_000)

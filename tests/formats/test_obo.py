@@ -64,32 +64,32 @@ def to_content(record: Record) -> dict[str, Any]:
 @settings(deadline=None)
 @given(record_lists)
 @example([LONG_RECORD])
-def test_what_is_written_is_read_as_it_was(records: list[Record]) -> None:
+def test_any_records_are_unchanged_after_writing_and_reading(records: list[Record]) -> None:
     by_id = {record.id: record for record in records}
     reread = read_obo(write_obo(list(by_id.values())).decode(), None)
     expected = {record_id: to_content(record) for record_id, record in by_id.items()}
     assert {name: to_content(record) for name, record in reread.items()} == expected
 
 
-def test_spaces_at_the_ends_of_a_name_come_back_also_before_qualifiers() -> None:
+def test_leading_and_trailing_spaces_of_a_name_are_kept() -> None:
     record = make_record(COLLECTIONS["citation"], {"id": "cit_1", "citation_desc": " a title "})
     [reread] = read_obo(write_obo([record]).decode(), None).values()
     assert reread.statements == record.statements
 
 
-def test_an_alias_that_repeats_a_part_of_the_alias_text_comes_back() -> None:
+def test_an_alias_equal_to_part_of_the_alias_text_is_kept() -> None:
     aliases = (Alias(text="x", lang="en", scope="narrow"), Alias(text="x", lang="en", scope="exact"))
     record = make_record(CONCEPT, {"id": "trm_1", "alias": "x, x"}, aliases=aliases)
     [reread] = read_obo(write_obo([record]).decode(), None).values()
     assert to_content(reread) == to_content(record)
 
 
-def test_an_iri_that_is_an_id_is_the_iri_of_the_record_too() -> None:
+def test_an_id_that_is_an_iri_is_also_the_iri_of_the_record() -> None:
     [record] = read_obo(f"{HEADER}[Term]\nid: https://example.org/1\nname: x\n").values()
     assert (record.id, record.iri) == ("https://example.org/1", "https://example.org/1")
 
 
-def test_another_program_reads_what_is_written() -> None:
+def test_fastobo_reads_the_written_document() -> None:
     fields = {
         "id": "dso_1",
         "name": 'a {b} "c" \\ ! d',
@@ -111,14 +111,14 @@ def test_another_program_reads_what_is_written() -> None:
     assert {"is_a", "is_obsolete", "replaced_by", "namespace", "property_value"} <= set(clauses)
 
 
-def test_the_document_says_whose_it_is_and_in_which_language() -> None:
+def test_the_header_has_ontology_licence_and_language() -> None:
     header = write_obo([]).decode()
     assert "ontology: main\n" in header
     assert f"property_value: dcterms:license {VOCABULARY.licence}\n" in header
     assert f'property_value: dcterms:language "{VOCABULARY.language}" xsd:string\n' in header
 
 
-def test_a_published_term_is_read_whole_under_its_own_identifier() -> None:
+def test_a_published_term_is_read_completely_under_its_own_identifier() -> None:
     record = read_term(
         "namespace: disease_ontology\n"
         'def: "What it is\\, \\"quoted\\"." [PMID:1 "A paper", url:http\\://x.org/a] {a="b"}\n'
@@ -150,7 +150,7 @@ def test_a_published_term_is_read_whole_under_its_own_identifier() -> None:
         ("  name :   loose  ", "loose"),
     ],
 )
-def test_names_are_read_as_published_files_have_them(clause: str, name: str) -> None:
+def test_published_forms_of_names_are_read(clause: str, name: str) -> None:
     [record] = read_obo(f"{HEADER}[Term]\nid: A:1\n{clause}\n").values()
     assert record.fields["name"] == name
 
@@ -167,7 +167,7 @@ def test_names_are_read_as_published_files_have_them(clause: str, name: str) -> 
         ('def: "x" [A:1', "x", ()),
     ],
 )
-def test_definitions_are_read_as_published_files_have_them(clause: str, text: str, sources: tuple[str, ...]) -> None:
+def test_published_forms_of_definitions_are_read(clause: str, text: str, sources: tuple[str, ...]) -> None:
     [definition] = [item for item in read_term(clause).statements if item.predicate == "skos:definition"]
     assert definition.value == Text(text)
     assert sorted(str(item.value[0]) for item in definition.qualifiers) == sorted(sources)
@@ -183,17 +183,17 @@ def test_definitions_are_read_as_published_files_have_them(clause: str, text: st
         ('synonym: "s" NARROW systematic [A:1]', "narrow"),
     ],
 )
-def test_synonyms_of_every_version_have_their_scope(clause: str, scope: str) -> None:
+def test_synonyms_of_every_format_version_have_their_scope(clause: str, scope: str) -> None:
     [record] = read_obo(f"format-version: 1.2\n[Term]\nid: A:1\nname: x\n{clause}\n").values()
     assert [(alias.text, alias.scope) for alias in record.aliases] == [("s", scope)]
 
 
-def test_a_synonym_that_is_told_for_each_of_its_sources_is_one_alias() -> None:
+def test_a_synonym_repeated_for_each_of_its_sources_is_one_alias() -> None:
     record = read_term('synonym: "s" EXACT [A:1]\nsynonym: "s" EXACT [A:2]')
     assert [alias.text for alias in record.aliases] == ["s"]
 
 
-def test_the_names_of_slots_are_relations_of_the_class() -> None:
+def test_slot_names_are_read_as_relations_of_the_class() -> None:
     clauses = "relationship: part_of DOID:2 ! two\nrelationship: BFO:0000050 DOID:3\nis_a: DOID:5"
     assert read_term(clauses, CONCEPT).relation_targets == {"KINDOF": ["DOID:5"], "PARTOF": ["DOID:2", "DOID:3"]}
     assert read_term(clauses, CONTRAST).relation_targets == {
@@ -203,13 +203,13 @@ def test_the_names_of_slots_are_relations_of_the_class() -> None:
     }
 
 
-def test_the_namespace_is_the_collection_where_it_names_one() -> None:
+def test_the_namespace_determines_the_collection_if_it_names_one() -> None:
     text = f"{HEADER}[Term]\nid: A:1\nname: x\n\n[Term]\nid: A:2\nname: y\nnamespace: task\n"
     assert {name: record.collection for name, record in read_obo(text, None).items()} == {"A:1": CONCEPT, "A:2": TASK}
     assert read_obo(text, CONTRAST)["A:1"].collection is CONTRAST
 
 
-def test_what_the_main_vocabulary_has_no_place_for_is_counted() -> None:
+def test_content_that_the_main_vocabulary_cannot_hold_is_counted() -> None:
     text = f"import: http://x.org/y.owl\n{HEADER}[Term]\nid: A:1\nname: x\n\n[Typedef]\nid: regulates\nname: r\n"
     found = read_file(text, "obo", VOCABULARY)
     assert list(found.records) == ["A:1"]
@@ -219,7 +219,7 @@ def test_what_the_main_vocabulary_has_no_place_for_is_counted() -> None:
     ]
 
 
-def test_a_file_that_is_no_obo_is_refused_with_its_place() -> None:
+def test_an_invalid_file_is_rejected_with_the_location() -> None:
     for text in ("", "! nothing\n", "name: value\n"):
         with pytest.raises(ParseError, match="there is neither `format-version:` nor a stanza"):
             read_obo(text)
@@ -231,7 +231,7 @@ def test_a_file_that_is_no_obo_is_refused_with_its_place() -> None:
     assert list_problems(f"{HEADER}[Term]\nname: x\n") == ["a stanza [Term] has no id"]
 
 
-def test_every_stanza_that_is_wrong_is_told_with_its_place() -> None:
+def test_every_invalid_stanza_is_reported_with_its_location() -> None:
     broken = "[Term]\nid: A:2\nis_a: ! none\ndef: open\n"
     text = f"{HEADER}[Term]\nid: ! none\n\n{broken}\n[Term\nid: A:3\n\n[Term]\nname: x\n"
     found = read_file(text, "obo", VOCABULARY)
@@ -263,13 +263,13 @@ SPACE = " " * 300_000
         f"is_a: {SPACE}a{SPACE}!",
     ],
 )
-def test_a_line_that_is_made_to_harm_takes_steps_as_it_is_long(line: str) -> None:
+def test_parsing_a_malicious_line_takes_linear_time(line: str) -> None:
     # A larger one would exceed the timeout of a test.
     with suppress(ParseError):
         read_file(f"{HEADER}[Term]\nid: A:1\nname: x\n{line}\n", "obo", VOCABULARY)
 
 
-def test_a_line_that_does_not_end_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_is_rejected_without_reading_it_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syntax, "MAX_LINE_CHARS", 1 << 20)
     document: io.BufferedReader = io.BufferedReader(io.BytesIO(b"!" * (64 << 20)))
     tracemalloc.start()

@@ -159,16 +159,16 @@ def to_clauses(text: str) -> set[tuple[str, str]]:
     return clauses
 
 
-def test_every_clause_comes_back_as_it_was() -> None:
+def test_every_clause_is_unchanged_after_a_round_trip() -> None:
     written = rewrite_obo(EVERY_CLAUSE)
     assert to_clauses(written) == to_clauses(EVERY_CLAUSE)
 
 
-def test_another_program_reads_every_clause() -> None:
+def test_fastobo_reads_every_written_clause() -> None:
     assert normalize_obo(rewrite_obo(EVERY_CLAUSE)) == normalize_obo(EVERY_CLAUSE)
 
 
-def test_properties_keep_the_form_that_the_file_has() -> None:
+def test_properties_keep_their_form() -> None:
     header = 'format-version: 1.4\ndata-version: 2\nproperty_value: owl:versionInfo "1" xsd:string\n'
     iris = "property_value: http://purl.org/dc/terms/license http://example.org/l\nontology: made\n\n"
     term = '[Term]\nid: MADE:1\nproperty_value: http://purl.org/dc/terms/date "2024" xsd:string\n'
@@ -176,7 +176,7 @@ def test_properties_keep_the_form_that_the_file_has() -> None:
     assert to_clauses(rewrite_obo(text)) == to_clauses(text)
 
 
-def test_every_clause_goes_through_owl() -> None:
+def test_every_clause_is_unchanged_after_a_round_trip_through_owl() -> None:
     owl = rewrite(EVERY_CLAUSE.encode(), "obo", "owl")
     again = rewrite(owl, "owl", "obo").decode()
     # Ids without a prefix are IRIs of the ontology in OWL.
@@ -198,7 +198,7 @@ def test_a_logical_definition_is_an_equivalent_class_in_owl() -> None:
     assert parse_rdf(rewrite(text.encode(), "obo", "owl"), "owl") == parse_rdf(expected.encode(), "skos")
 
 
-def test_two_logical_definitions_in_owl_stay_apart_and_are_counted_as_lost_in_obo() -> None:
+def test_two_logical_definitions_stay_separate_in_owl_and_are_counted_as_lost_in_obo() -> None:
     document = b"""
         @prefix : <http://purl.obolibrary.org/obo/> .
         @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -214,7 +214,7 @@ def test_two_logical_definitions_in_owl_stay_apart_and_are_counted_as_lost_in_ob
     ]
 
 
-def test_notes_of_a_thesaurus_that_are_nodes_are_texts_with_qualifiers() -> None:
+def test_documentation_nodes_of_a_thesaurus_become_texts_with_qualifiers() -> None:
     document = b"""
         @prefix : <https://example.org/terms/> .
         @prefix dct: <http://purl.org/dc/terms/> .
@@ -266,7 +266,7 @@ def test_the_order_of_lines_and_stanzas_does_not_matter(random: object) -> None:
 
 @settings(max_examples=60, phases=[Phase.explicit, Phase.generate])
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12))
-def test_any_text_comes_back_through_the_escapes(text: str) -> None:
+def test_any_text_is_unchanged_after_escaping_and_unescaping(text: str) -> None:
     quoted = "".join(f"\\{char}" if char in '"\\' else {"\n": "\\n", "\r": "\\r"}.get(char, char) for char in text)
     source = f'format-version: 1.4\nontology: made\n\n[Term]\nid: MADE:1\ndef: "{quoted}" [] {{note="{quoted}"}}\n'
     first = rewrite_obo(source)

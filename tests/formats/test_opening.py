@@ -61,7 +61,7 @@ TEXT = json.dumps(RECORDS).encode()
         ("concept.json", b"\xfe\xff" + TEXT.decode().encode("utf-16-be")),
     ],
 )
-def test_a_file_is_read_however_it_is_packed(new_database: Database, tmp_path: Path, name: str, data: bytes) -> None:
+def test_a_file_is_read_in_any_packing(new_database: Database, tmp_path: Path, name: str, data: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     report = import_files(new_database, [path])
@@ -77,7 +77,7 @@ def new_database(new_url: DatabaseUrlFactory) -> Iterator[Database]:
     database.close()
 
 
-def test_an_archive_of_several_files_is_all_of_them(new_database: Database, tmp_path: Path) -> None:
+def test_all_files_of_an_archive_are_imported(new_database: Database, tmp_path: Path) -> None:
     path = tmp_path / "all.zip"
     path.write_bytes(zip_members(("concept.json", TEXT), ("sub/task.json", json.dumps([build_term("c")]).encode())))
     assert dict(import_files(new_database, [path]).created) == {"concept": 2, "task": 1}
@@ -99,7 +99,7 @@ def test_an_archive_of_several_files_is_all_of_them(new_database: Database, tmp_
         b"PK\x03\x04nonsense",
     ],
 )
-def test_a_damaged_file_is_refused_with_a_sentence(new_database: Database, tmp_path: Path, data: bytes) -> None:
+def test_a_damaged_file_is_rejected_with_a_clear_message(new_database: Database, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "concept.json.gz"
     path.write_bytes(data)
     with pytest.raises(ImportRejected) as error:
@@ -113,7 +113,7 @@ def test_a_damaged_file_is_refused_with_a_sentence(new_database: Database, tmp_p
 @pytest.mark.parametrize(
     "pack", [gzip.compress, bz2.compress, lzma.compress, lambda data: zip_members(("a.json", data))]
 )
-def test_a_bomb_is_refused_before_it_goes_off(
+def test_a_decompression_bomb_is_rejected_early(
     new_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Any
 ) -> None:
     monkeypatch.setattr(reading, "MIN_ALLOWED_BYTES", 1 << 20)
@@ -124,7 +124,7 @@ def test_a_bomb_is_refused_before_it_goes_off(
     assert "too large when decompressed" in error.value.problems[0].detail
 
 
-def test_the_files_of_an_archive_share_what_may_come_out_of_it(
+def test_the_size_limit_applies_to_all_files_of_an_archive_together(
     new_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "MIN_ALLOWED_BYTES", 1 << 20)
@@ -135,7 +135,7 @@ def test_the_files_of_an_archive_share_what_may_come_out_of_it(
     assert "too large when decompressed" in error.value.problems[0].detail
 
 
-def test_an_archive_of_too_many_files_is_refused(new_database: Database, tmp_path: Path) -> None:
+def test_an_archive_of_too_many_files_is_rejected(new_database: Database, tmp_path: Path) -> None:
     path = tmp_path / "all.zip"
     path.write_bytes(zip_members(*((f"concept.{number}.json", b"[]") for number in range(1_001))))
     with pytest.raises(ImportRejected) as error:
@@ -143,7 +143,7 @@ def test_an_archive_of_too_many_files_is_refused(new_database: Database, tmp_pat
     assert error.value.problems[0].detail == "has 1,001 files; at most 1,000 are read from one archive."
 
 
-def test_no_file_comes_out_larger_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_decompresses_beyond_the_limit_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_BYTES", 1_000)
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"x" * 100_000))
@@ -158,7 +158,7 @@ def decode_utf8(data: bytes, size: int = 7) -> tuple[bytes, str | None]:
     return b"".join(iter(lambda: text.read(size) or b"", b"")), text.warning
 
 
-def test_bytes_that_are_not_utf8_are_read_as_windows_1252_and_their_lines_named() -> None:
+def test_non_utf8_bytes_are_read_as_windows_1252_and_their_lines_reported() -> None:
     text = "é".encode() + b"\ncaf\xe9 \x93q\x94\n" + "語".encode() + b"\n\xe9\n"
     decoded_bytes, warning = decode_utf8(text)
     assert decoded_bytes.decode() == "é\ncafé “q”\n語\né\n"
@@ -169,14 +169,14 @@ def test_bytes_that_are_not_utf8_are_read_as_windows_1252_and_their_lines_named(
     assert warning == "line 1 is not UTF-8; what is not was read as Windows-1252"
 
 
-def test_of_many_lines_that_are_not_utf8_the_first_are_named() -> None:
+def test_only_the_first_of_many_lines_that_are_not_utf8_are_listed() -> None:
     _, warning = decode_utf8(b"\xe9\n" * 1_500)
     assert warning is not None
     assert warning.startswith("lines 1, 2, 3")
     assert "20 and 1,480 more are" in warning
 
 
-def test_a_byte_that_is_neither_is_malformed_with_line_and_column() -> None:
+def test_a_byte_that_is_valid_in_neither_encoding_is_reported_with_line_and_column() -> None:
     with pytest.raises(ParseError) as malformed:
         decode_utf8(b"one\ntwo \x81")
     assert (malformed.value.line, malformed.value.column) == (2, 5)
@@ -185,12 +185,12 @@ def test_a_byte_that_is_neither_is_malformed_with_line_and_column() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-16", "utf-16-le", "utf-16-be"])
-def test_an_xml_document_is_converted_from_the_encoding_that_it_declares(encoding: str) -> None:
+def test_an_xml_document_is_decoded_by_its_declared_encoding(encoding: str) -> None:
     text = f'<?xml version="1.0" encoding="{encoding}"?><a>\xe9</a>'
     assert decode_utf8(text.encode(encoding)) == (text.encode(), None)
 
 
-def test_a_catalogue_in_windows_1252_comes_in_with_a_warning(database: Database, tmp_path: Path) -> None:
+def test_a_windows_1252_catalogue_is_imported_with_a_warning(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "concept.json"
     path.write_bytes(json.dumps([build_term("a", name="café")], ensure_ascii=False, indent=0).encode("windows-1252"))
     report = import_files(database, [path])
@@ -226,25 +226,25 @@ def test_a_catalogue_in_windows_1252_comes_in_with_a_warning(database: Database,
         ("x.xml", b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><owl:Class', "owl"),
     ],
 )  # fmt: skip
-def test_the_format_is_told_by_the_name_else_by_the_beginning(name: str, head: bytes, format: str) -> None:
+def test_the_format_is_detected_by_name_then_by_content(name: str, head: bytes, format: str) -> None:
     assert detect_format(name, head).name == format
 
 
 @pytest.mark.parametrize("start", [b'<a> <b> "c', b"<a> <b> <c>", b"<a>", b"_:a", b"_:a <b>", b"_:a <b> _:c"])
-def test_a_beginning_that_is_made_to_harm_is_looked_at_once(start: bytes) -> None:
+def test_detecting_the_format_of_a_malicious_file_takes_linear_time(start: bytes) -> None:
     for filling in (b" ", b".", b". ", b" ."):
         with suppress(UnknownFormatError):
             detect_format("x", start + filling * 500_000 + b"x")
 
 
 @pytest.mark.parametrize(("name", "head"), [("x", b""), ("x.txt", b"some words"), ("x.xml", b"<html>"), ("x", b"%PDF")])
-def test_an_unknown_format_is_a_sentence_that_names_those_there_are(name: str, head: bytes) -> None:
+def test_the_message_for_an_unknown_format_lists_the_supported_ones(name: str, head: bytes) -> None:
     with pytest.raises(UnknownFormatError) as unknown:
         detect_format(name, head)
     assert all(name in str(unknown.value) for name in FORMATS)
 
 
-def test_an_unknown_format_is_refused_with_every_other_problem(database: Database, tmp_path: Path) -> None:
+def test_an_unknown_format_is_reported_with_all_other_problems(database: Database, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("some words")
     (tmp_path / "concept.json").write_text("[{]")
     with pytest.raises(ImportRejected) as error:
@@ -255,7 +255,7 @@ def test_an_unknown_format_is_refused_with_every_other_problem(database: Databas
     ]
 
 
-def test_a_map_says_what_a_key_means(database: Database, tmp_path: Path) -> None:
+def test_a_column_mapping_renames_keys(database: Database, tmp_path: Path) -> None:
     path = write_json(tmp_path / "concept.json", [{"id": "trm_a", "label": "A", "gloss": "What a is."}])
     (tmp_path / "map.txt").write_text("# what their names mean\ngloss = definition_text\n\n")
     import_files(database, [path], column_mapping=parse_mapping_options(["label=name", str(tmp_path / "map.txt")]))
@@ -263,7 +263,7 @@ def test_a_map_says_what_a_key_means(database: Database, tmp_path: Path) -> None
     assert (record["name"], record["definition_text"]) == ("A", "What a is.")
 
 
-def test_every_mistake_in_a_map_is_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_in_a_column_mapping_are_reported_at_once(tmp_path: Path) -> None:
     file = tmp_path / "map.txt"
     file.write_text("a=name\nb=nonsense\n")
     with pytest.raises(InvalidInput) as invalid:
@@ -277,7 +277,7 @@ def test_every_mistake_in_a_map_is_told_at_once(tmp_path: Path) -> None:
     assert parse_mapping_options(["http://x/?y=z=KINDOF"]) == {"http://x/?y=z": "KINDOF"}
 
 
-def test_the_command_takes_formats_maps_and_preferences(tmp_path: Path) -> None:
+def test_the_command_accepts_formats_column_mappings_and_preferences(tmp_path: Path) -> None:
     path = write_json(tmp_path / "odd.name", [{"id": "trm_a", "label": "A"}])
     database_url = f"sqlite:///{tmp_path}/a.db"
     options = (
@@ -314,7 +314,7 @@ FOREIGN_FILES = {
 }
 
 
-def test_every_file_that_cannot_be_read_is_named_and_why(tmp_path: Path, new_url: DatabaseUrlFactory) -> None:
+def test_every_unreadable_file_is_reported_with_its_reason(tmp_path: Path, new_url: DatabaseUrlFactory) -> None:
     database = open_database(new_url("sqlite"))
     paths = []
     for name, data in FOREIGN_FILES.items():
@@ -334,7 +334,7 @@ def test_every_file_that_cannot_be_read_is_named_and_why(tmp_path: Path, new_url
     database.close()
 
 
-def test_what_lies_beside_the_records_in_an_archive_is_passed_over(tmp_path: Path, new_url: DatabaseUrlFactory) -> None:
+def test_other_files_in_an_archive_are_skipped(tmp_path: Path, new_url: DatabaseUrlFactory) -> None:
     database = open_database(new_url("sqlite"))
     path = tmp_path / "all.zip"
     path.write_bytes(
@@ -363,7 +363,9 @@ def test_what_lies_beside_the_records_in_an_archive_is_passed_over(tmp_path: Pat
         ("concept.nt", b""),
     ],
 )
-def test_a_file_without_records_is_told_of(tmp_path: Path, new_url: DatabaseUrlFactory, name: str, data: bytes) -> None:
+def test_a_file_without_records_is_reported(
+    tmp_path: Path, new_url: DatabaseUrlFactory, name: str, data: bytes
+) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     ran = run_cli("import", path, "--vocabulary", "main", "--database", new_url("sqlite"))
@@ -371,7 +373,7 @@ def test_a_file_without_records_is_told_of(tmp_path: Path, new_url: DatabaseUrlF
     assert f"{path}: has no records" in ran.stderr.replace("\n", "")
 
 
-def test_records_come_from_standard_input_too(tmp_path: Path, new_url: DatabaseUrlFactory) -> None:
+def test_records_are_read_from_standard_input(tmp_path: Path, new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     options = ["--format", "csv", "--collection", "concept", "--database", url]
     for data, code in (

@@ -112,7 +112,9 @@ def imported(request: pytest.FixtureRequest, database: Database) -> tuple[Databa
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_other_programs_count_the_same(imported: tuple[Database, str, str], tmp_path: Path) -> None:
+def test_other_programs_count_the_same_terms_and_statements(
+    imported: tuple[Database, str, str], tmp_path: Path
+) -> None:
     database, slug, own_format = imported
     ours = count_ours(database, slug)
     assert ours["terms"] > 10

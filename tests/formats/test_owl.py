@@ -121,7 +121,7 @@ def test_a_class_is_a_record_under_its_own_identifier(pets: dict[str, Record]) -
     ]
 
 
-def test_nothing_of_a_class_is_lost(pets: dict[str, Record]) -> None:
+def test_all_statements_of_a_class_are_kept(pets: dict[str, Record]) -> None:
     statements = pets["PET:0000001"].statements
     [definition] = [item for item in statements if item.predicate == "skos:definition"]
     assert {str(item.value[0]) for item in definition.qualifiers} == {"PMID:1", "https://books.example/dogs"}
@@ -139,12 +139,12 @@ def test_every_class_is_a_record(pets: dict[str, Record]) -> None:
     assert pets["http://other.example/EFO_1"].relation_targets == {"KINDOF": ["http://other.example/plain"]}
 
 
-def test_an_obsolete_class_is_retired_in_favour_of_another(pets: dict[str, Record]) -> None:
+def test_an_obsolete_class_is_retired_with_its_replacement(pets: dict[str, Record]) -> None:
     puppy = pets["PET:0000004"]
     assert (puppy.state, puppy.replaced_by) == (RecordState.RETIRED, "PET:0000001")
 
 
-def test_classes_may_be_disorders() -> None:
+def test_classes_can_be_imported_as_disorders() -> None:
     dog = read_owl(ONTOLOGY, DISORDER).records["PET:0000001"]
     assert (dog.fields["name"], dog.fields["definition"]) == ("dog", "A pet that barks.")
     assert {relation.relation for relation in dog.relations} == {
@@ -152,7 +152,7 @@ def test_classes_may_be_disorders() -> None:
     }
 
 
-def test_a_class_may_be_a_kind_and_a_part_of_the_same() -> None:
+def test_a_class_may_be_a_kind_and_a_part_of_the_same_class() -> None:
     ontology = ONTOLOGY.replace('<rdfs:subClassOf rdf:resource="&obo;PET_0000002"/>', "", 1).replace(
         "<rdfs:subClassOf>", '<rdfs:subClassOf rdf:resource="&obo;PET_0000003"/><rdfs:subClassOf>', 1
     )
@@ -160,7 +160,7 @@ def test_a_class_may_be_a_kind_and_a_part_of_the_same() -> None:
     assert (targets["KINDOF"], targets["PARTOF"]) == (["PET:0000003"], ["PET:0000003"])
 
 
-def test_what_the_main_vocabulary_has_no_place_for_is_counted() -> None:
+def test_content_that_the_main_vocabulary_cannot_hold_is_counted() -> None:
     warnings = read_owl(ONTOLOGY).warnings
     assert [warning for warning in warnings if warning.startswith("BFO:0000050")] == [
         "BFO:0000050: is an owl:ObjectProperty, which the schema of main does not have; it was left out"
@@ -182,6 +182,6 @@ def test_what_the_main_vocabulary_has_no_place_for_is_counted() -> None:
         ' "http://www.w3.org/2000/01/rdf-schema#label": [{"@value": "dog"}]}]',
     ],
 )  # fmt: skip
-def test_the_syntax_is_told_by_the_beginning(document: str) -> None:
+def test_the_syntax_is_detected_by_content(document: str) -> None:
     [record] = read_owl(document).records.values()
     assert (record.id, record.fields["name"]) == ("http://a.example/1", "dog")

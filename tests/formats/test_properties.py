@@ -39,7 +39,7 @@ def records(draw: st.DrawFn) -> tuple[Any, dict[str, Any]]:
 
 
 @given(st.sampled_from(["trm", "dso", "usr", "def", "tok"]))
-def test_a_minted_identifier_has_its_form_and_no_other(prefix: str) -> None:
+def test_a_minted_identifier_matches_its_pattern_only(prefix: str) -> None:
     identifier = mint_id(prefix)
     assert has_prefix(identifier, (prefix,))
     assert not has_prefix(identifier, ("xyz",))
@@ -57,7 +57,7 @@ def test_a_name_key_ignores_case_and_unicode_form(name: str) -> None:
 
 
 @given(storable_texts)
-def test_folding_ignores_case_and_accents_and_knows_where_each_word_stands(text: str) -> None:
+def test_folding_ignores_case_and_accents_and_keeps_word_positions(text: str) -> None:
     folded = fold(text)
     assert not any(unicodedata.combining(char) for word in folded.words for char in word)
     assert [word.text for word in find_words(text)] == folded.words
@@ -67,12 +67,12 @@ def test_folding_ignores_case_and_accents_and_knows_where_each_word_stands(text:
 
 
 @given(st.text("aé' -/_`.\u2019\u2010\u0301\u4e00", max_size=12))
-def test_signs_alone_make_no_word_however_they_are_joined(text: str) -> None:
+def test_every_text_has_words_for_search(text: str) -> None:
     assert all(fold(text).word_forms)
 
 
 @given(records())
-def test_a_record_goes_through_its_rendering_unchanged(generated: tuple[Any, dict[str, Any]]) -> None:
+def test_a_record_is_unchanged_after_rendering_and_parsing(generated: tuple[Any, dict[str, Any]]) -> None:
     collection, fields = generated
     rendering = render_fields(collection, fields)
     shown = {name: fields[name] for name in collection.valpha_field_names} or {
@@ -85,7 +85,7 @@ def test_a_record_goes_through_its_rendering_unchanged(generated: tuple[Any, dic
 
 
 @given(records(), st.sets(st.sampled_from(["alias", "def_id", "event_stamp", "creation_time", "last_updated", "name"])))
-def test_completing_keeps_what_is_given_and_misses_nothing(
+def test_assigning_defaults_keeps_given_fields_and_adds_all_missing_ones(
     generated: tuple[Any, dict[str, Any]], left_out: set[str]
 ) -> None:
     collection, fields = generated
@@ -103,7 +103,7 @@ def test_completing_keeps_what_is_given_and_misses_nothing(
 
 
 @given(st.lists(storable_texts, max_size=8))
-def test_order_is_that_of_the_names_ignoring_case(names: list[str]) -> None:
+def test_sort_keys_order_names_ignoring_case(names: list[str]) -> None:
     collection = COLLECTIONS["concept"]
     records_fields = [build_record(collection, {"id": f"trm_{i}", "name": name}).fields for i, name in enumerate(names)]
     by_key = sorted(records_fields, key=lambda fields: (render_fields(collection, fields).order_key, fields["id"]))
@@ -114,7 +114,7 @@ def test_order_is_that_of_the_names_ignoring_case(names: list[str]) -> None:
 
 
 @given(st.lists(records(), max_size=5), st.integers(0, 4))
-def test_a_json_array_is_read_back_object_by_object(generated: list[tuple[Any, dict[str, Any]]], indent: int) -> None:
+def test_a_json_array_is_parsed_object_by_object(generated: list[tuple[Any, dict[str, Any]]], indent: int) -> None:
     given_records = [fields for _, fields in generated]
     text = json.dumps(given_records, indent=indent or None, ensure_ascii=indent % 2 == 0)
     parsed = list(iter_objects(io.BytesIO(text.encode())))
@@ -124,13 +124,13 @@ def test_a_json_array_is_read_back_object_by_object(generated: list[tuple[Any, d
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_records_or_malformed(data: bytes) -> None:
+def test_any_bytes_are_parsed_as_records_or_rejected(data: bytes) -> None:
     with suppress(ParseError):
         assert all(isinstance(record, dict) for _, record in iter_objects(io.BytesIO(data)))
 
 
 @given(st.text())
-def test_what_cannot_be_stored_can_not_be_written_either(text: str) -> None:
+def test_every_unstorable_text_has_a_control_character(text: str) -> None:
     if find_unstorable_char(text):
         assert find_control_char(text)
     if not find_control_char(text):
@@ -138,17 +138,17 @@ def test_what_cannot_be_stored_can_not_be_written_either(text: str) -> None:
 
 
 @given(st.integers(0, 253402300799))
-def test_a_stamp_says_its_second(seconds: int) -> None:
+def test_a_timestamp_is_unchanged_after_formatting_and_parsing(seconds: int) -> None:
     assert parse_timestamp(format_timestamp(seconds * 1000)) == seconds * 1000
 
 
 @given(st.integers())
-def test_any_number_has_a_stamp_of_the_right_length(number: int) -> None:
+def test_any_number_is_formatted_as_a_timestamp_of_fixed_length(number: int) -> None:
     assert len(format_timestamp(number)) == len("2020-01-01T00:00:00")
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=15))
-def test_cycles_are_found_where_there_are_any(pairs: list[tuple[int, int]]) -> None:
+def test_cycles_are_found_exactly_where_they_exist(pairs: list[tuple[int, int]]) -> None:
     relations = {Relation(str(a), "KINDOF", str(b)) for a, b in pairs}
     cycle_members = find_cycles(relations)
     for cycle in cycle_members:
@@ -161,5 +161,5 @@ def test_cycles_are_found_where_there_are_any(pairs: list[tuple[int, int]]) -> N
 
 
 @given(st.binary(max_size=60))
-def test_any_accept_encoding_gets_an_encoding(accept: bytes) -> None:
+def test_any_accept_encoding_header_selects_an_encoding(accept: bytes) -> None:
     assert choose_encoding(accept) in ("identity", "gzip", "zstd")

@@ -55,7 +55,9 @@ def catch_malformed(document: bytes) -> ParseError:
         (b'{"@context": {"@import": "file:///etc/passwd"}}', 1, 1, "nothing is fetched"),
     ],
 )
-def test_what_is_malformed_is_refused_at_its_place(document: bytes, line: int, column: int, reason: str) -> None:
+def test_a_malformed_document_is_rejected_with_line_and_column(
+    document: bytes, line: int, column: int, reason: str
+) -> None:
     error = catch_malformed(document)
     assert (error.line, error.column) == (line, column)
     assert reason in error.reason
@@ -95,17 +97,17 @@ def build_entity_document(*declared: bytes, use: bytes = b"") -> bytes:
         (b'<http://a> <http://b> "' + b"x" * (17 << 20) + b'" .', "longer than 16 MiB"),
     ],
 )  # fmt: skip
-def test_what_is_made_to_harm_is_refused(document: bytes, reason: str) -> None:
+def test_a_malicious_document_is_rejected(document: bytes, reason: str) -> None:
     assert reason in catch_malformed(document).reason
 
 
-def test_an_entity_bomb_is_refused_before_it_goes_off() -> None:
+def test_an_entity_bomb_is_rejected_before_expansion() -> None:
     bomb = [b'<!ENTITY a0 "lol">', *(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 12))]
     error = catch_malformed(build_entity_document(*bomb, use=b"&a11;"))
     assert (error.line, "exceeds the limits" in error.reason) == (6, True)
 
 
-def test_plain_entities_are_read_as_published_files_have_them() -> None:
+def test_plain_entities_are_expanded() -> None:
     [record] = read_owl(
         build_entity_document(
             b'<!ENTITY base "http://a.example/">',
@@ -119,13 +121,13 @@ def test_plain_entities_are_read_as_published_files_have_them() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-16", "windows-1252", "UTF-8"])
-def test_xml_is_read_in_the_encoding_that_it_declares(encoding: str) -> None:
+def test_xml_is_decoded_by_its_declared_encoding(encoding: str) -> None:
     declared = f'<?xml version="1.0" encoding="{encoding}"?>\n'
     [record] = read_owl((declared + (RDF + CLASS + END).decode().replace("dog", "dög")).encode(encoding))
     assert (get_label(record), record.line) == ("dög", 4)
 
 
-def test_depth_is_not_miscounted_by_brackets_in_texts() -> None:
+def test_brackets_in_strings_do_not_count_as_nesting() -> None:
     document = b'[{"@id":"http://a","@type":"http://www.w3.org/2002/07/owl#Class",' + (
         b'"http://www.w3.org/2000/01/rdf-schema#label":"' + rb"[{\"\\" * 30_000 + b'"}]'
     )
@@ -155,7 +157,7 @@ def iter_garbage() -> Iterator[bytes]:
             yield document[:index] + document[index + 3 :]
 
 
-def test_nothing_makes_a_reader_fail_otherwise() -> None:
+def test_arbitrary_bytes_raise_no_other_error() -> None:
     for document in iter_garbage():
         with suppress(ParseError):
             read_owl(document)

@@ -260,19 +260,19 @@ def check(triples: list[Triple], format: str) -> None:
 @pytest.mark.parametrize("format", ["skos", "ntriples", "jsonld"])
 @SHORT
 @given(skos_triples())
-def test_skos_comes_back_whole(format: str, triples: list[Triple]) -> None:
+def test_skos_is_unchanged_after_a_round_trip(format: str, triples: list[Triple]) -> None:
     check(triples, format)
 
 
 @SHORT
 @given(skos_triples(xml_texts))
-def test_skos_comes_back_whole_in_xml(triples: list[Triple]) -> None:
+def test_skos_is_unchanged_after_a_round_trip_in_xml(triples: list[Triple]) -> None:
     check(triples, "rdfxml")
 
 
 @SHORT
 @given(owl_triples(xml_texts))
-def test_owl_comes_back_whole(triples: list[Triple]) -> None:
+def test_owl_is_unchanged_after_a_round_trip(triples: list[Triple]) -> None:
     check(triples, "owl")
 
 
@@ -280,19 +280,19 @@ def test_owl_comes_back_whole(triples: list[Triple]) -> None:
 @pytest.mark.parametrize("format", ["skos", "ntriples", "jsonld"])
 @LONG
 @given(skos_triples())
-def test_much_skos_comes_back_whole(format: str, triples: list[Triple]) -> None:
+def test_many_generated_skos_documents_are_unchanged_after_a_round_trip(format: str, triples: list[Triple]) -> None:
     check(triples, format)
 
 
 @pytest.mark.full
 @LONG
 @given(skos_triples(xml_texts))
-def test_much_skos_comes_back_whole_in_xml(triples: list[Triple]) -> None:
+def test_many_generated_skos_documents_are_unchanged_after_a_round_trip_in_xml(triples: list[Triple]) -> None:
     check(triples, "rdfxml")
 
 
 @pytest.mark.full
 @LONG
 @given(owl_triples(xml_texts))
-def test_much_owl_comes_back_whole(triples: list[Triple]) -> None:
+def test_many_generated_owl_documents_are_unchanged_after_a_round_trip(triples: list[Triple]) -> None:
     check(triples, "owl")

@@ -55,7 +55,7 @@ def parse_obo(document: bytes) -> set[tuple[str, str]]:
     ("name", "format", "syntax"),
     [("hcrt.ttl", "skos", RdfFormat.TURTLE), ("do-cancer.owl", "owl", RdfFormat.RDF_XML)],
 )
-def test_rdf_comes_back_triple_by_triple(
+def test_rdf_is_exported_with_every_triple(
     database: Database, real_vocabularies: Path, name: str, format: str, syntax: RdfFormat
 ) -> None:
     path = real_vocabularies / name
@@ -67,7 +67,7 @@ def test_rdf_comes_back_triple_by_triple(
 
 
 @pytest.mark.parametrize("name", ["do-cancer.obo", pytest.param("do-nci.obo", marks=pytest.mark.full)])
-def test_obo_comes_back_clause_by_clause(database: Database, real_vocabularies: Path, name: str) -> None:
+def test_obo_is_exported_with_every_clause(database: Database, real_vocabularies: Path, name: str) -> None:
     path = real_vocabularies / name
     report = import_file(database, path)
     written = parse_obo(export(database, report.vocabulary, "obo"))
@@ -79,7 +79,7 @@ def test_obo_comes_back_clause_by_clause(database: Database, real_vocabularies: 
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "linkml", "rdfxml", "ntriples", "jsonld"])
 @pytest.mark.parametrize("name", ["hcrt.ttl", "do-cancer.obo"])
-def test_other_formats_change_nothing_out_and_in_again(
+def test_exporting_and_reimporting_in_another_format_changes_nothing(
     database: Database, real_vocabularies: Path, tmp_path: Path, name: str, format: str
 ) -> None:
     slug = import_file(database, real_vocabularies / name).vocabulary
@@ -101,7 +101,7 @@ def test_obo_and_owl_of_one_ontology_agree(database: Database, real_vocabularies
             assert change.added == [f"{text} (en)" for text in change.removed]
 
 
-def test_translations_find_their_vocabulary_and_touch_their_language_alone(
+def test_translations_are_matched_to_their_vocabulary_and_change_only_their_language(
     database: Database, real_vocabularies: Path
 ) -> None:
     slug = import_file(database, real_vocabularies / "do-cancer.obo").vocabulary
@@ -116,7 +116,7 @@ def test_translations_find_their_vocabulary_and_touch_their_language_alone(
     assert not import_file(database, table, slug).has_changes
 
 
-def test_two_subsets_of_one_ontology_stay_apart(database: Database, real_vocabularies: Path) -> None:
+def test_two_subsets_of_one_ontology_stay_separate(database: Database, real_vocabularies: Path) -> None:
     slugs = [import_file(database, real_vocabularies / name).vocabulary for name in ("do-cancer.obo", "do-nci.obo")]
     assert len(set(slugs)) == 2
     assert not import_file(database, real_vocabularies / "do-cancer.obo").has_changes

@@ -40,7 +40,7 @@ def test_equal_and_nearly_equal_names_of_a_vocabulary_are_counted_by_kind(databa
     assert all("\x1f" not in text for text in (*details, detail))
 
 
-def test_a_name_of_the_files_is_compared_with_those_that_were_there(database: Database, tmp_path: Path) -> None:
+def test_names_in_a_file_are_compared_with_existing_names(database: Database, tmp_path: Path) -> None:
     assert not _list_kinds(_import_skos(database, tmp_path, {"old": "working memory", "other": "attention"}))
     kinds = _list_kinds(_import_skos(database, tmp_path, {"new": "Working Memory", "typo": "workin memory"}))
     assert kinds["several concepts have this name"][0] == 1
@@ -63,7 +63,7 @@ def test_names_are_compared_in_all_languages(database: Database, tmp_path: Path)
     assert all("Schläfe (names:c)" in detail for detail in details)
 
 
-def test_records_that_are_imported_by_field_are_compared_within_their_class(database: Database, tmp_path: Path) -> None:
+def test_records_imported_by_field_are_compared_within_their_class(database: Database, tmp_path: Path) -> None:
     terms = [build_term("one", name="Go/no-go"), build_term("two", name="go no go"), build_term("three", name="stop")]
     file = tmp_path / "concept.json"
     file.write_text(json.dumps(terms))
@@ -74,7 +74,7 @@ def test_records_that_are_imported_by_field_are_compared_within_their_class(data
     assert not _list_kinds(run_import(database, ImportRequest([tasks])))
 
 
-def test_many_names_are_compared_for_equality_alone_and_the_report_says_so(
+def test_many_names_are_compared_only_for_equality_and_the_report_says_so(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(name_check, "MAX_NEAR_NAMES", 2)

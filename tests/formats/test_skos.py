@@ -183,7 +183,7 @@ def check_round_trip(records: list[Record], format: str, written_by: Vocabulary 
 
 @pytest.mark.parametrize("runs", [10, pytest.param(40, marks=pytest.mark.full)])
 @pytest.mark.parametrize("format", SYNTAXES)
-def test_out_and_in_again_changes_nothing(format: str, runs: int) -> None:
+def test_exporting_and_reimporting_changes_nothing(format: str, runs: int) -> None:
     @settings(max_examples=runs)
     @given(records=st.lists(generated_records(), min_size=1, max_size=4, unique_by=lambda record: record.id))
     def check(records: list[Record]) -> None:
@@ -195,7 +195,7 @@ def test_out_and_in_again_changes_nothing(format: str, runs: int) -> None:
 @pytest.mark.parametrize("format", SYNTAXES)
 @settings(max_examples=10, deadline=None)
 @given(records=st.lists(generated_records(), min_size=1, max_size=4, unique_by=lambda record: record.id))
-def test_what_another_catalogue_exported_is_the_same_under_this_base(format: str, records: list[Record]) -> None:
+def test_an_export_of_another_catalogue_is_read_under_the_local_base(format: str, records: list[Record]) -> None:
     check_round_trip(records, format, replace(VOCABULARY, base="http://elsewhere.example/terms#"))
 
 
@@ -204,23 +204,23 @@ def build_concept(identifier: str = "trm_1", **options: Any) -> Record:
 
 
 @pytest.mark.parametrize("format", SYNTAXES)
-def test_a_long_text_comes_back_whole(format: str) -> None:
+def test_a_long_text_is_unchanged_after_a_round_trip(format: str) -> None:
     check_round_trip([build_concept(fields={"definition_text": "line “of” text\n" * 4_000})], format)
 
 
 @pytest.mark.parametrize("format", [syntax for syntax in SYNTAXES if syntax != "rdfxml"])
-def test_control_characters_come_back_where_a_syntax_can_say_them(format: str) -> None:
+def test_control_characters_are_kept_by_syntaxes_that_can_encode_them(format: str) -> None:
     check_round_trip([build_concept(fields={"definition_text": "\x01\x0b\x7f\x9f\ufffe"})], format)
 
 
-def test_xml_has_a_replacement_for_what_it_cannot_say() -> None:
+def test_characters_that_xml_cannot_encode_are_replaced() -> None:
     document = write_records([build_concept(fields={"definition_text": "a\x01b"})], "rdfxml", VOCABULARY)
     [reread] = read_file(document, "rdfxml", VOCABULARY).records.values()
     assert reread.definition == "a\ufffdb"
 
 
 @pytest.mark.parametrize("format", SYNTAXES)
-def test_aliases_in_one_text_are_labels_for_others_and_come_back_as_one_text(format: str) -> None:
+def test_aliases_in_one_text_are_exported_as_labels_and_reimported_as_one_text(format: str) -> None:
     record = build_concept(fields={"alias": "focus, concentration"})
     assert {(str(subject), text) for subject, name, text in list_triples([record], format) if name == "altLabel"} == {
         ("https://terms.example/id/trm_1", "focus"),
@@ -230,7 +230,7 @@ def test_aliases_in_one_text_are_labels_for_others_and_come_back_as_one_text(for
 
 
 @pytest.mark.parametrize("format", [*SYNTAXES, "owl", "obo"])
-def test_a_record_of_several_classes_comes_back_with_each(format: str) -> None:
+def test_a_record_of_several_classes_keeps_all_of_them(format: str) -> None:
     both = build_concept("trm_1").with_class(TASK, {"name": "attending", "definition_text": "Looking."})
     task = make_record(TASK, {"id": "trm_2", "name": "task"})
     other = make_record(TASK, {"id": "trm_3", "name": "other"}).with_class(CONCEPT, {})
@@ -245,7 +245,7 @@ def test_a_merged_record_stays_merged(format: str) -> None:
 
 @pytest.mark.parametrize("format", [*SYNTAXES, "owl", "obo"])
 @pytest.mark.parametrize("target", ["ICD10CM:F32.9", "DOID:1", "https://example.org/a?b=[c]", "MESH:D01(1)"])
-def test_a_mapping_comes_back_whatever_its_target_looks_like(format: str, target: str) -> None:
+def test_a_mapping_with_any_target_is_unchanged_after_a_round_trip(format: str, target: str) -> None:
     check_round_trip([build_concept(relations={Relation("trm_1", "exactMatch", target)})], format)
 
 
@@ -257,7 +257,7 @@ def list_triples(records: list[Record], format: str = "skos") -> set[tuple[str, 
     }
 
 
-def test_programs_that_know_skos_alone_find_what_they_need() -> None:
+def test_plain_skos_readers_find_labels_hierarchy_and_mappings() -> None:
     aliases = (build_alias("focus"), build_alias("Fokus", lang="de"))
     relations = {Relation("tsk_1", "KINDOF", "tsk_2"), Relation("tsk_1", "exactMatch", "DOID:1")}
     fields = {"id": "tsk_1", "name": "n-back", "definition_text": "To remember."}
@@ -286,7 +286,7 @@ def test_programs_that_know_skos_alone_find_what_they_need() -> None:
 
 
 @pytest.mark.parametrize("format", ["skos", "jsonld"])
-def test_one_record_is_shown_with_the_names_of_those_around_it(format: str) -> None:
+def test_a_single_record_includes_the_names_of_related_records(format: str) -> None:
     record = build_concept(relations=frozenset({Relation("trm_1", "KINDOF", "trm_2")}))
     related = [
         RelatedRecord("trm_2", "cognition", "KINDOF", "source", "concept"),
@@ -310,7 +310,7 @@ def test_one_record_is_shown_with_the_names_of_those_around_it(format: str) -> N
     } <= triples
 
 
-def test_concepts_of_others_keep_their_identifiers_languages_and_notes() -> None:
+def test_foreign_concepts_keep_their_identifiers_languages_and_notes() -> None:
     found = read_turtle(
         """ex:1 a skos:Concept ; skos:prefLabel "Hund"@de, "dog"@en ; skos:altLabel "hound"@en, "pooch" ;
             skos:hiddenLabel "dgo"@en ; skos:notation "D-1" ; skos:scopeNote "Of pets."@en ; ex:legs 4 .
@@ -330,7 +330,7 @@ def test_concepts_of_others_keep_their_identifiers_languages_and_notes() -> None
     assert pet.relations == {Relation("PET:1", "exactMatch", "https://example.org/1")}, "a mapping is no identity"
 
 
-def test_concepts_of_others_go_to_the_collection_that_is_named() -> None:
+def test_foreign_concepts_are_imported_into_the_chosen_collection() -> None:
     text = 'ex:1 a skos:Concept ; skos:prefLabel "a" ; skos:broader ex:2 ; isothes:broaderPartitive ex:3 .'
     [concept], [disorder] = read_turtle(text).values(), read_turtle(text, DISORDER).values()
     assert concept.relation_targets == {"KINDOF": ["https://example.org/2"], "PARTOF": ["https://example.org/3"]}
@@ -341,7 +341,7 @@ def test_concepts_of_others_go_to_the_collection_that_is_named() -> None:
     }
 
 
-def test_labels_of_any_kind_are_names() -> None:
+def test_all_kinds_of_labels_are_read_as_names() -> None:
     found = read_turtle(
         """ex:1 a skos:Concept ; rdfs:label "one" .
            ex:2 a skos:Concept ; skos:prefLabel "two" ; rdfs:label "the second" .
@@ -352,7 +352,7 @@ def test_labels_of_any_kind_are_names() -> None:
     assert found["3"].aliases == (build_alias("drei", "de"),)
 
 
-def test_hierarchies_are_read_from_either_end() -> None:
+def test_hierarchies_are_read_in_either_direction() -> None:
     found = read_turtle(
         """ex:1 a skos:Concept ; skos:prefLabel "a" ; skos:narrower ex:2 .
            ex:2 a skos:Concept ; skos:prefLabel "b" ."""
@@ -361,7 +361,7 @@ def test_hierarchies_are_read_from_either_end() -> None:
     assert found["2"].relation_targets == {"KINDOF": ["https://example.org/1"]}
 
 
-def test_what_is_deprecated_is_retired() -> None:
+def test_deprecated_concepts_are_retired() -> None:
     found = read_turtle(
         """ex:1 a skos:Concept ; skos:prefLabel "a" ; owl:deprecated true ; dct:isReplacedBy ex:2 .
            ex:2 a skos:Concept ; skos:prefLabel "b" ."""
@@ -370,7 +370,7 @@ def test_what_is_deprecated_is_retired() -> None:
     assert found["2"].state == RecordState.PUBLISHED
 
 
-def test_what_the_main_vocabulary_has_no_place_for_is_counted() -> None:
+def test_content_that_the_main_vocabulary_cannot_hold_is_counted() -> None:
     text = """ex:s a skos:ConceptScheme ; dct:license <http://licences.example/by> .
         ex:1 a skos:Concept ; skos:prefLabel "one" ; skos:inScheme ex:s .
         ex:some a skos:Collection ; skos:prefLabel "some" ; skos:member ex:1 ."""
@@ -384,7 +384,7 @@ def test_what_the_main_vocabulary_has_no_place_for_is_counted() -> None:
     assert "dcterms:license: what the file says about itself, and about what is no term, was left out" in warnings
 
 
-def test_a_scheme_that_only_looks_like_ours_does_not_make_foreign_records_ours() -> None:
+def test_a_scheme_with_a_similar_iri_does_not_turn_foreign_concepts_into_local_records() -> None:
     found = read_turtle(
         """<https://x.example/task> a skos:ConceptScheme .
            <https://x.example/id/trm_1> a skos:Concept ; skos:prefLabel "dog" ;
@@ -394,7 +394,7 @@ def test_a_scheme_that_only_looks_like_ours_does_not_make_foreign_records_ours()
     assert found["trm_1"].collection is CONCEPT
 
 
-def test_statements_may_be_scattered() -> None:
+def test_statements_of_a_record_may_be_scattered() -> None:
     records = [build_concept(f"trm_{number}", fields={"alias": "a, b"}) for number in range(20)]
     lines = write_records(records, "ntriples", VOCABULARY).splitlines(keepends=True)
     whole, scattered = (
@@ -406,5 +406,5 @@ def test_statements_may_be_scattered() -> None:
 
 
 @pytest.mark.parametrize("format", SYNTAXES)
-def test_an_empty_catalogue_is_a_document_without_records(format: str) -> None:
+def test_an_empty_catalogue_is_exported_as_a_document_without_records(format: str) -> None:
     assert read_file(write_records([], format, VOCABULARY), format, VOCABULARY) == ({}, ["has no records"], [], [])

@@ -72,7 +72,7 @@ def export(database: Database) -> str:
     return b"".join(export_records(database, vocabulary, FORMATS["sssom"], vocabulary.collections)).decode()
 
 
-def test_a_row_is_a_mapping_with_what_is_said_of_it(database: Database, import_text: ImportText) -> None:
+def test_a_row_becomes_a_mapping_with_qualifiers(database: Database, import_text: ImportText) -> None:
     assert import_text("colours.sssom.tsv", MAPPINGS).updated == {"concept": 2}
     mappings = {item.relation.target: item.qualifiers for item in list_mappings(read(database, "red"))}
     assert mappings == {
@@ -91,17 +91,17 @@ def test_a_row_is_a_mapping_with_what_is_said_of_it(database: Database, import_t
     assert ("sssom:mapping_tool", "by hand") in qualifiers
 
 
-def test_a_target_with_a_prefix_that_only_the_file_knows_is_an_iri(database: Database, import_text: ImportText) -> None:
+def test_a_target_with_a_prefix_of_the_file_is_expanded_to_an_iri(database: Database, import_text: ImportText) -> None:
     import_text("colours.sssom.tsv", MAPPINGS)
     assert read(database, "blue").relation_targets["exactMatch"] == ["https://wiki.example/Blau"]
 
 
-def test_metadata_that_are_left_out_are_named(import_text: ImportText) -> None:
+def test_skipped_metadata_is_reported(import_text: ImportText) -> None:
     [warning] = import_text("colours.sssom.tsv", MAPPINGS).warnings.items
     assert warning.detail == "metadata of the mapping set are skipped: license"
 
 
-def test_subjects_that_are_not_there_are_counted(import_text: ImportText) -> None:
+def test_missing_subjects_are_counted(import_text: ImportText) -> None:
     report = import_text("colours.sssom.tsv", MAPPINGS.replace("ex:blue", "ex:green"))
     kind = next(kind for kind in report.warnings.kinds if "is not in the vocabulary colours" in kind.message)
     assert kind.count == 1
@@ -110,7 +110,7 @@ def test_subjects_that_are_not_there_are_counted(import_text: ImportText) -> Non
     assert report.skipped == 1
 
 
-def test_a_mapping_that_gets_a_justification_is_still_one(database: Database, import_text: ImportText) -> None:
+def test_adding_a_justification_to_a_mapping_does_not_duplicate_it(database: Database, import_text: ImportText) -> None:
     row = "ex:red\tskos:exactMatch\thttps://other.example/rot\tsemapv:LexicalMatching\t\t\t\t\n"
     import_text("colours.sssom.tsv", MAPPINGS + row)
     statements = [item for item in read(database, "red").statements if item.predicate == "skos:exactMatch"]
@@ -118,14 +118,14 @@ def test_a_mapping_that_gets_a_justification_is_still_one(database: Database, im
     assert not import_text("colours.ttl", THESAURUS).has_changes
 
 
-def test_an_update_removes_the_mappings_that_the_set_no_longer_has(database: Database, import_text: ImportText) -> None:
+def test_an_update_removes_mappings_that_the_set_no_longer_has(database: Database, import_text: ImportText) -> None:
     import_text("colours.sssom.tsv", MAPPINGS)
     import_text("colours.sssom.tsv", MAPPINGS.replace("MESH:D1", "MESH:D2"))
     targets = read(database, "red").relation_targets
     assert targets == {"closeMatch": ["MESH:D2"], "exactMatch": ["https://other.example/rot"]}
 
 
-def test_all_problems_are_named_with_line_column_and_subject(import_text: ImportText) -> None:
+def test_all_problems_are_reported_with_line_column_and_subject(import_text: ImportText) -> None:
     rows = "ex:red\tnonsense\tMESH:D1\n\tskos:exactMatch\tMESH:D1\nex:blue\tskos:exactMatch\t\n"
     with pytest.raises(ImportRejected) as raised:
         import_text("colours.sssom.tsv", MAPPINGS + rows)
@@ -134,7 +134,7 @@ def test_all_problems_are_named_with_line_column_and_subject(import_text: Import
     assert "ex:red" in raised.value.problems[0].detail
 
 
-def test_an_export_is_a_table_with_its_prefixes_that_changes_nothing(
+def test_reimporting_an_exported_table_with_its_prefixes_changes_nothing(
     database: Database, import_text: ImportText
 ) -> None:
     import_text("colours.sssom.tsv", MAPPINGS)
@@ -154,7 +154,7 @@ def test_an_export_is_a_table_with_its_prefixes_that_changes_nothing(
     assert not import_text("again.sssom.tsv", text).has_changes
 
 
-def test_cross_references_of_an_ontology_go_out_and_in(database: Database, tmp_path: Path) -> None:
+def test_cross_references_of_an_ontology_are_exported_and_reimported(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "colours.obo"
     path.write_text(
         "format-version: 1.4\nontology: colours\n\n[Term]\nid: COL:0001\nname: red\n"
@@ -168,7 +168,7 @@ def test_cross_references_of_an_ontology_go_out_and_in(database: Database, tmp_p
     assert not import_resource_files(database, ImportRequest([tmp_path / "colours.sssom.tsv"], "colours")).has_changes
 
 
-def test_a_file_whose_metadata_are_no_yaml_is_refused_with_its_line(import_text: ImportText) -> None:
+def test_a_file_with_invalid_yaml_metadata_is_rejected_with_its_line(import_text: ImportText) -> None:
     with pytest.raises(ImportRejected) as raised:
         import_text("colours.sssom.tsv", MAPPINGS.replace("#license:", "#\tlicense: ["))
     assert "line 5" in raised.value.problems[0].field
@@ -202,7 +202,7 @@ MAPPING_STATEMENTS = st.builds(
 
 
 @given(st.lists(MAPPING_STATEMENTS, min_size=1, max_size=5))
-def test_mappings_are_the_same_after_out_and_in(statements: list[Statement]) -> None:
+def test_any_mappings_are_unchanged_after_export_and_import(statements: list[Statement]) -> None:
     vocabulary = Vocabulary("colours", schema_source="skos")
     record = Record(COLLECTION, "colours\x1fCOL:1", normalize(statements))
     document = b"".join(sssom.write([record], WriteOptions(FORMATS["sssom"], vocabulary)))

@@ -78,7 +78,7 @@ def catch_malformed(text: str) -> tuple[str, int, int]:
 @settings(deadline=None)
 @given(record_lists, st.sampled_from(["csv", "tsv"]))
 @example([LONG_RECORD], "csv")
-def test_what_is_written_is_read_as_it_was(record_list: list[Record], format: str) -> None:
+def test_any_records_are_unchanged_after_writing_and_reading(record_list: list[Record], format: str) -> None:
     reread = read_table(write_table(record_list, format).decode(), None, format=format)
     assert len(reread) == len(record_list)
     for imported_record, record in zip(reread, record_list, strict=True):
@@ -102,7 +102,7 @@ def test_what_is_written_is_read_as_it_was(record_list: list[Record], format: st
 
 @given(texts)
 @example("＝1")
-def test_no_cell_is_run_by_a_spreadsheet_and_every_cell_comes_back(text: str) -> None:
+def test_formulas_are_escaped_and_every_cell_is_restored(text: str) -> None:
     cell = escape_formula(text)
     assert not cell.startswith(tuple("=+-@\t\r\n＝＋－＠"))
     assert unescape_formula(cell) == text
@@ -110,23 +110,23 @@ def test_no_cell_is_run_by_a_spreadsheet_and_every_cell_comes_back(text: str) ->
 
 @given(st.lists(texts, min_size=2), st.sampled_from(",\t"))
 @example(["a,b", 'c"d', "e\rf", "g\nh", "i\tj"], ",")
-def test_a_line_is_written_as_the_standard_library_writes_it(cells: list[str], delimiter: str) -> None:
+def test_a_line_is_written_like_the_csv_module_writes_it(cells: list[str], delimiter: str) -> None:
     expected = io.StringIO(newline="")
     csv.writer(expected, delimiter=delimiter, lineterminator="\r\n").writerow(cells)
     assert format_line(cells, delimiter).decode() == expected.getvalue()
 
 
 @given(st.lists(nonempty_texts))
-def test_a_list_in_a_cell_comes_back(texts: list[str]) -> None:
+def test_a_list_in_a_cell_is_unchanged_after_joining_and_splitting(texts: list[str]) -> None:
     assert split_values(join_values(texts)) == texts
 
 
 @given(aliases)
-def test_other_names_in_a_cell_come_back(aliases: list[Alias]) -> None:
+def test_aliases_in_a_cell_are_unchanged_after_a_round_trip(aliases: list[Alias]) -> None:
     assert split_aliases(join_aliases(aliases, "de"), "de") == aliases
 
 
-def test_other_names_say_their_language_and_scope() -> None:
+def test_aliases_in_a_cell_have_language_and_scope() -> None:
     parsed_aliases = split_aliases("WM; Arbeitsgedächtnis @de ; a@b; C @/narrow;D @pt-BR/hidden; E @nobody knows", "en")
     assert [(parsed_alias.text, parsed_alias.lang, parsed_alias.scope) for parsed_alias in parsed_aliases] == [
         ("WM", "en", "exact"),
@@ -142,7 +142,7 @@ def test_other_names_say_their_language_and_scope() -> None:
     ]
 
 
-def test_a_table_is_what_spreadsheets_and_scripts_expect() -> None:
+def test_a_table_has_bom_crlf_and_escaped_formulas() -> None:
     record = make_record(DISORDER, {**LONG_RECORD.fields, "name": "=HYPERLINK(1)", "definition": "a, “b”\nc"})
     text = write_table([record]).decode()
     assert text.startswith("\ufeffcollection,id,name,definition,alias,aliases,sources,")
@@ -153,7 +153,7 @@ def test_a_table_is_what_spreadsheets_and_scripts_expect() -> None:
     assert write_table([record], "tsv").decode().startswith("collection\tid\tname\t")
 
 
-def test_a_row_added_by_hand_leaves_what_is_the_servers_to_the_server() -> None:
+def test_a_manually_added_row_leaves_server_fields_empty() -> None:
     row = ["concept", "", "new"] + [""] * (len(codec.EXPORT_COLUMNS) - 3)
     text = write_table([]).decode() + ",".join(row) + "\r\n"
     parsed = read_table(text, None)[0]
@@ -162,7 +162,7 @@ def test_a_row_added_by_hand_leaves_what_is_the_servers_to_the_server() -> None:
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_the_delimiter_is_found_out_whatever_cells_hold(delimiter: str) -> None:
+def test_the_delimiter_is_detected_for_any_cell_content(delimiter: str) -> None:
     hostile = 'a;b;c,d,e|f|g\th "x", y'
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=delimiter)
@@ -177,7 +177,7 @@ def test_a_table_of_one_column_is_read() -> None:
     assert read_names("Name\nmemory, working\nattention\n") == [(2, "memory, working"), (3, "attention")]
 
 
-def test_quotes_of_other_kinds_are_found_out() -> None:
+def test_other_quote_styles_are_detected() -> None:
     assert read_names("'id','name'\n'A:1','it''s; \"so\"'\n") == [(2, 'it\'s; "so"')]
     assert read_names('id,name,definition\nA:1,"say \\"so\\", please",x\nA:2,y,z\n') == [
         (2, 'say "so", please'),
@@ -186,7 +186,7 @@ def test_quotes_of_other_kinds_are_found_out() -> None:
     assert read_names("id, name\nA:1, x\n") == [(2, "x")]
 
 
-def test_what_a_spreadsheet_saves_is_read() -> None:
+def test_files_saved_by_spreadsheets_are_read() -> None:
     text = '\ufeffsep=;\r\nID;Name;Definition;;\r\nA:1;one;"line\r\nbreak; here";;\r\n;;;;\r\n'
     text += "A:2;two\r\n\r\nA:3;three;;;\r\n"
     assert read_names(text) == [(3, "one"), (6, "two"), (8, "three")]
@@ -196,7 +196,7 @@ def test_what_a_spreadsheet_saves_is_read() -> None:
     ]
 
 
-def test_lines_are_counted_right_after_line_breaks_in_cells() -> None:
+def test_lines_are_counted_correctly_after_line_breaks_in_cells() -> None:
     text = 'name,definition\none,"a\nb\n\nc"\ntwo,x\n"three\n",y\nfour,\n'
     assert [line for line, _ in read_names(text)] == [2, 6, 7, 9]
     assert [line for line, _ in read_names(text.replace("\n", "\r\n"))] == [2, 6, 7, 9]
@@ -206,11 +206,11 @@ def test_lines_are_counted_right_after_line_breaks_in_cells() -> None:
 @pytest.mark.parametrize(
     "title", ["Label", "preferred term", "PREF_LABEL", "skos:prefLabel", "http://x.org/y#prefLabel", "Title", "Name:"]
 )
-def test_columns_are_known_by_many_names(title: str) -> None:
+def test_columns_are_recognized_by_common_titles(title: str) -> None:
     assert read_records(f"id,{title}\nA:1,x\n")[0].fields["name"] == "x"
 
 
-def test_the_export_of_a_public_portal_is_understood() -> None:
+def test_the_csv_export_of_a_public_portal_is_read() -> None:
     text = (
         "Class ID,Preferred Label,Synonyms,Definitions,Obsolete,CUI,Semantic Types,Parents\n"
         'http://x.org/1,one,uno|ein,"What it is",false,,,http://x.org/2\nhttp://x.org/3,three,,,TRUE,C1,,\n'
@@ -227,7 +227,7 @@ def test_the_export_of_a_public_portal_is_understood() -> None:
     ]
 
 
-def test_parents_are_named_by_id_by_code_or_by_name() -> None:
+def test_parents_are_given_by_id_code_or_name() -> None:
     text = "ID,Name,Parent\nA:1,one,trm_1; https://example.org/id/trm_2;B:7\n12,Two,one\n13,three,12|TWO\n"
     parsed = read_records(text)
     two, three = build_name_reference("concept", "Two"), build_name_reference("concept", "three")
@@ -239,12 +239,12 @@ def test_parents_are_named_by_id_by_code_or_by_name() -> None:
     assert [warning for warning in read_warnings(text) if "goes by name" in warning]
 
 
-def test_a_name_means_the_row_of_the_collection_that_the_relation_asks_for() -> None:
+def test_a_name_refers_to_a_row_of_the_target_collection_of_the_relation() -> None:
     text = "collection,id,name,asserts\ntask,A:1,recall,recall\nconcept,A:2,recall,\n"
     assert read_records(text)[0].relations == [Relation("A:1", "ASSERTS", "A:2")]
 
 
-def test_a_parent_that_several_rows_are_called_is_left_out_and_one_that_none_is_may_be_in_the_catalogue() -> None:
+def test_an_ambiguous_parent_is_skipped_and_an_unknown_one_is_looked_up_in_the_catalogue() -> None:
     text = "id,name,parent\nA:1,one,nobody\nA:2,two,same\nA:3,same,\nA:4,Same,\n"
     elsewhere = Relation("A:1", "KINDOF", build_name_reference("concept", "nobody"))
     assert [record.relations for record in read_records(text)] == [[elsewhere], [], [], []]
@@ -256,7 +256,7 @@ def test_a_parent_that_several_rows_are_called_is_left_out_and_one_that_none_is_
     ]
 
 
-def test_a_map_says_what_a_column_means_and_goes_before_its_name() -> None:
+def test_a_column_mapping_takes_precedence_over_column_titles() -> None:
     text = "Code,Name,Begriff,Oberbegriff,Mehr\nA:1,x,y,A:2,z\n"
     parsed = read_records(text, CONCEPT, {"Begriff": "name", "Oberbegriff": "PARTOF", "Mehr": "definition"})[0]
     assert parsed.fields == {"name": "y", "definition_text": "z"}
@@ -269,7 +269,7 @@ def test_a_map_says_what_a_column_means_and_goes_before_its_name() -> None:
     ]
 
 
-def test_what_a_collection_does_not_have_is_told_and_left_out() -> None:
+def test_columns_that_the_collection_lacks_are_reported_and_skipped() -> None:
     text = "id,name,definition,parent,id_protocol,asserts\nA:1,x,d,A:2,p,A:3\nA:2,y,,,,\n"
     assert read_records(text, CONTRAST)[0].relations == []
     assert read_warnings(text, CONTRAST) == [
@@ -278,7 +278,7 @@ def test_what_a_collection_does_not_have_is_told_and_left_out() -> None:
     ]
 
 
-def test_several_columns_may_hold_other_names() -> None:
+def test_several_columns_may_contain_aliases() -> None:
     text = "id,name,Synonyms,Abbreviations,Related synonyms\nA:1,x,a|b,c,d\n"
     assert [(parsed_alias.text, parsed_alias.scope) for parsed_alias in read_records(text)[0].aliases or ()] == [
         ("a", "exact"),
@@ -288,7 +288,7 @@ def test_several_columns_may_hold_other_names() -> None:
     ]
 
 
-def test_the_collection_is_told_by_its_column_else_by_the_file() -> None:
+def test_the_collection_is_determined_by_its_column_then_by_the_file() -> None:
     text = "collection,id,name\nDisorder,A:1,x\n,A:2,y\nanimal,A:3,z\n"
     assert [record.collection for record in read_records(text)] == ["disorder", "concept", ""]
     assert read_problems(text) == [(4, f"its collection is 'animal', which is not one of {', '.join(COLLECTIONS)}")]
@@ -296,7 +296,7 @@ def test_the_collection_is_told_by_its_column_else_by_the_file() -> None:
         read_table(text, None)
 
 
-def test_a_table_without_names_of_columns_is_refused() -> None:
+def test_a_table_without_column_titles_is_rejected() -> None:
     assert catch_malformed("") == ("the file is empty; a line that names columns was expected", 1, 1)
     reason, line, column = catch_malformed("A:1,memory,what it is\nA:2,attention,more\n")
     assert (line, column) == (1, 1)
@@ -304,7 +304,7 @@ def test_a_table_without_names_of_columns_is_refused() -> None:
     assert "A:1, memory, what it is" in reason
 
 
-def test_two_columns_for_one_thing_are_refused() -> None:
+def test_two_columns_for_one_field_are_rejected() -> None:
     assert catch_malformed("\nid,Label,Name\nA:1,x,y\n") == (
         "the columns 2 (Label) and 3 (Name) both seem to be the name: "
         "keep one of them, or say which with --map 'Label=name'",
@@ -313,7 +313,7 @@ def test_two_columns_for_one_thing_are_refused() -> None:
     )
 
 
-def test_rows_that_do_not_fit_are_named_with_their_lines() -> None:
+def test_rows_that_do_not_match_the_header_are_reported_with_their_lines() -> None:
     assert read_problems("id,name,definition\nA:1,x,y,z\nA:2,x,y,,\nA:3\n,,d\n") == [
         (2, "the row has 4 cells, but the first line names 3 columns"),
         (4, "the row has 1 of 3 cells, too few for its id and name"),
@@ -321,14 +321,14 @@ def test_rows_that_do_not_fit_are_named_with_their_lines() -> None:
     ]
 
 
-def test_values_that_are_none_are_named_with_their_lines() -> None:
+def test_invalid_values_are_reported_with_their_lines() -> None:
     assert read_problems("id,name,state,creation_time\nA:1,x,gone,soon\n") == [
         (2, "the state of A:1 is 'gone', which is not one of published, retired, merged"),
         (2, "creation_time of A:1 is not a whole number: soon"),
     ]
 
 
-def test_numbers_that_a_spreadsheet_has_saved_are_read_where_it_has_not_rounded_them() -> None:
+def test_numbers_in_spreadsheet_notation_are_read_unless_they_were_rounded() -> None:
     parsed = read_table('id,name,creation_time\nA:1,x,1577934245000.0\nA:2,y,"1577934245000,00"\n')
     assert [record.fields["creation_time"] for record in parsed] == [1577934245000, 1577934245000]
     [(line, problem)] = read_problems("id,name,creation_time\nA:1,x,1.57793E+12\n")
@@ -336,19 +336,19 @@ def test_numbers_that_a_spreadsheet_has_saved_are_read_where_it_has_not_rounded_
     assert "1.57793E+12, as spreadsheets write long numbers, having rounded them" in problem
 
 
-def test_a_quote_that_is_never_closed_is_named_where_it_begins() -> None:
+def test_an_unclosed_quote_is_reported_where_it_begins() -> None:
     text = 'name,definition\none,"a\nb"\ntwo,"c ""d"\nthree,"never\nclosed,x\n'
     assert catch_malformed(text) == ("the quote that begins here is never closed", 5, 7)
     assert catch_malformed('name,definition\none,"a\nb","c\n')[1:] == (3, 4)
 
 
-def test_what_follows_a_closing_quote_is_named() -> None:
+def test_text_after_a_closing_quote_is_reported() -> None:
     reason, line, column = catch_malformed('name,definition\none,"a\nb" c,d\n')
     assert (line, column) == (3, 3)
     assert reason.startswith("the end of the cell was expected after its closing quote")
 
 
-def test_a_cell_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_cell_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     before = csv.field_size_limit(1_000)
     monkeypatch.setattr(dialect, "MAX_CELL_CHARS", 1_000)
     try:
@@ -360,7 +360,7 @@ def test_a_cell_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         csv.field_size_limit(before)
 
 
-def test_every_name_of_a_column_that_the_documents_tell_is_known() -> None:
+def test_every_documented_column_title_is_recognized() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "formats.md"
     table_rows = [line for line in page.read_text().splitlines() if line.startswith("| ")]
     for meaning, spellings in TITLE_SYNONYMS.items():
@@ -371,7 +371,7 @@ def test_every_name_of_a_column_that_the_documents_tell_is_known() -> None:
 
 
 @pytest.mark.parametrize("row", ['"\n",' * 1_000_001, "a," * 1_000_001, f'"{"x" * (9 << 20)}\n",' * 4])
-def test_a_row_that_does_not_end_is_refused(row: str) -> None:
+def test_an_endless_row_is_rejected(row: str) -> None:
     reason, line, column = catch_malformed(f"name,definition\n{row}")
     assert reason.startswith("a row has more than 33,554,432 characters, or 1,000,000 lines or cells")
     assert (line, column) == (2, 1)

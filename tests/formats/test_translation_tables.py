@@ -66,7 +66,9 @@ def list_texts(record: Record, predicate: str) -> list[tuple[str, str]]:
     return [item.value[:2] for item in record.statements if item.predicate == predicate]  # type: ignore[misc]
 
 
-def test_each_row_is_a_text_in_its_language_with_its_translator(database: Database, import_text: ImportText) -> None:
+def test_each_row_becomes_a_text_in_its_language_with_its_translator(
+    database: Database, import_text: ImportText
+) -> None:
     report = import_text("hp-es.babelon.tsv", BABELON)
     assert report.updated == {"term": 2}
     red = read(database, "COL:0001")
@@ -90,7 +92,7 @@ def list_outdated(record: Record) -> list[str]:
     return [text.text for text in list_language_texts(record) if text.is_outdated]
 
 
-def test_a_translation_of_another_text_than_todays_is_kept_and_outdated(
+def test_a_translation_of_an_outdated_source_text_is_imported_as_outdated(
     database: Database, import_text: ImportText
 ) -> None:
     import_text("es.tsv", BABELON)
@@ -98,13 +100,13 @@ def test_a_translation_of_another_text_than_todays_is_kept_and_outdated(
     assert list_outdated(read(database, "COL:0002")) == ["azul"]
 
 
-def test_importing_translations_again_changes_nothing(import_text: ImportText) -> None:
+def test_reimporting_translations_changes_nothing(import_text: ImportText) -> None:
     import_text("es.tsv", BABELON)
     assert not import_text("es.tsv", BABELON).has_changes
     assert not import_text("colours.obo", ONTOLOGY).has_changes
 
 
-def test_terms_that_are_not_there_are_counted_and_not_created(database: Database, import_text: ImportText) -> None:
+def test_missing_terms_are_counted_and_not_created(database: Database, import_text: ImportText) -> None:
     rows = "".join(f"COL:9{number:03}\tes\tcolor {number}\n" for number in range(20))
     report = import_text("es.tsv", "subject_id\ttranslation_lang\ttranslation_value\n" + rows)
     [kind] = report.warnings.kinds
@@ -113,7 +115,9 @@ def test_terms_that_are_not_there_are_counted_and_not_created(database: Database
     assert (report.skipped, report.has_changes) == (20, False)
 
 
-def test_other_titles_are_understood_and_other_columns_are_kept(database: Database, import_text: ImportText) -> None:
+def test_alternative_column_titles_are_recognized_and_unknown_columns_are_kept(
+    database: Database, import_text: ImportText
+) -> None:
     table = (
         "source_id\tpredicate\tsource_text\ttranslation_text\ttranslator\tsource_lang\ttranslation_lang\tstatus\t"
         "auto_review_score\tsynonym_type\n"
@@ -132,7 +136,7 @@ def test_other_titles_are_understood_and_other_columns_are_kept(database: Databa
     }
 
 
-def test_two_synonyms_with_one_translation_are_one_alias_with_both_sources(
+def test_two_synonyms_with_one_translation_become_one_alias_with_both_sources(
     database: Database, import_text: ImportText
 ) -> None:
     rows = "".join(f"COL:0001\tskos:altLabel\t{text}\tes\tcarmesí\n" for text in ("crimson", "carmine"))
@@ -142,7 +146,7 @@ def test_two_synonyms_with_one_translation_are_one_alias_with_both_sources(
     assert len(list_texts(red, "oboInOwl:hasExactSynonym")) == 3
 
 
-def test_a_predicate_that_the_vocabulary_does_not_have_is_its_own_one(
+def test_standard_field_names_are_mapped_to_predicates_of_the_vocabulary(
     database: Database, import_text: ImportText
 ) -> None:
     table = (
@@ -154,7 +158,7 @@ def test_a_predicate_that_the_vocabulary_does_not_have_is_its_own_one(
     assert read(database, "COL:0002").translated_names == {"de": "blau"}
 
 
-def test_a_table_without_a_language_needs_one_from_its_user(import_text: ImportText) -> None:
+def test_a_table_without_a_language_requires_the_language_option(import_text: ImportText) -> None:
     table = "source_id\ttranslation_text\nCOL:0001\trot\n"
     with pytest.raises(ImportRejected) as raised:
         import_text("de.tsv", table)
@@ -162,7 +166,7 @@ def test_a_table_without_a_language_needs_one_from_its_user(import_text: ImportT
     assert import_text("de.tsv", table, language="de").updated == {"term": 1}
 
 
-def test_an_update_replaces_its_own_texts_and_no_others(database: Database, import_text: ImportText) -> None:
+def test_an_update_replaces_only_its_own_texts(database: Database, import_text: ImportText) -> None:
     import_text("es.tsv", BABELON)
     german = BABELON.replace("\tes\t", "\tde\t").replace("rojo", "rot")
     import_text("de.tsv", german)
@@ -170,7 +174,7 @@ def test_an_update_replaces_its_own_texts_and_no_others(database: Database, impo
     assert read(database, "COL:0001").translated_names == {"es": "encarnado", "de": "rot"}
 
 
-def test_a_translation_that_someone_changed_is_a_conflict(
+def test_a_locally_changed_translation_is_a_conflict(
     database: Database, import_text: ImportText, curator: Curator
 ) -> None:
     import_text("es.tsv", BABELON)
@@ -186,7 +190,7 @@ def test_a_retired_term_stays_retired(database: Database, import_text: ImportTex
     assert (rouge.state, rouge.translated_names) == (RecordState.RETIRED, {"es": "rojillo"})
 
 
-def test_all_problems_are_named_with_line_column_and_identifier(import_text: ImportText) -> None:
+def test_all_problems_are_reported_with_line_column_and_identifier(import_text: ImportText) -> None:
     table = (
         "subject_id\tpredicate_id\ttranslation_language\ttranslation_value\n"
         "COL:0001\trdfs:label\tspa_ES\trojo\n"
@@ -201,7 +205,7 @@ def test_all_problems_are_named_with_line_column_and_identifier(import_text: Imp
     assert "COL:0001" in raised.value.problems[0].detail
 
 
-def test_a_vocabulary_that_is_not_there_is_not_created(import_text: ImportText) -> None:
+def test_a_missing_vocabulary_is_not_created(import_text: ImportText) -> None:
     with pytest.raises(InvalidInput, match="Vocabulary other not found"):
         import_text("es.tsv", BABELON, "other")
 
@@ -218,7 +222,9 @@ def test_an_ontology_and_its_translations_can_be_imported_together(database: Dat
     assert read(database, "COL:0001").translated_names == {"es": "rojo"}
 
 
-def test_a_table_goes_to_the_vocabulary_that_has_its_terms(database: Database, import_text: ImportText) -> None:
+def test_a_table_is_imported_into_the_vocabulary_that_has_its_terms(
+    database: Database, import_text: ImportText
+) -> None:
     report = import_text("es.tsv", BABELON, "")
     assert (report.vocabulary, report.updated) == ("colours", {"term": 2})
     with pytest.raises(InvalidInput, match="choose one with --vocabulary"):

@@ -31,7 +31,7 @@ PAIRS = [(b"(", b")"), (b"[a:p ", b"]"), (b"(\n", b"\n)"), (b"[a:p\n\n(", b")]")
 
 
 @pytest.mark.parametrize(("opening", "closing"), PAIRS)
-def test_nesting_up_to_the_bound_is_read(opening: bytes, closing: bytes) -> None:
+def test_nesting_up_to_the_limit_is_accepted(opening: bytes, closing: bytes) -> None:
     levels = MAX_DEPTH // (opening.count(b"(") + opening.count(b"["))
     assert parse_statements(build_nested(opening, closing, levels))
     with pytest.raises(ParseError, match="nested more than 1,000 deep"):
@@ -53,13 +53,13 @@ def test_annotations_count_as_nesting() -> None:
         ("a:s a:p 'æ' . ".encode() * 10_000, 2, 14 * 10_000 + 9 + MAX_DEPTH),
     ],
 )
-def test_what_is_nested_too_deeply_is_refused_at_its_place(before: bytes, line: int, column: int) -> None:
+def test_too_deep_nesting_is_rejected_with_line_and_column(before: bytes, line: int, column: int) -> None:
     with pytest.raises(ParseError) as caught:
         parse_statements(PREFIX + before + build_nested(b"(", b")", MAX_DEPTH + 1).removeprefix(PREFIX))
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
-def test_what_is_nested_too_deeply_is_refused_before_the_rest_is_read() -> None:
+def test_too_deep_nesting_is_rejected_before_the_rest_is_read() -> None:
     stream = io.BytesIO(build_nested(b"(", b")", 2_000_000))
     with pytest.raises(ParseError, match="nested more than 1,000 deep"):
         list(parser.parse_triples(stream, RdfFormat.TURTLE))
@@ -83,26 +83,26 @@ def test_what_is_nested_too_deeply_is_refused_before_the_rest_is_read() -> None:
     ],
 )
 @pytest.mark.parametrize("stream", [io.BytesIO, SmallReads])
-def test_brackets_that_nest_nothing_do_not_count(token: bytes, stream: type[io.BytesIO]) -> None:
+def test_brackets_inside_tokens_do_not_count_as_nesting(token: bytes, stream: type[io.BytesIO]) -> None:
     document = PREFIX + b"a:s a:p " + b" , ".join([token] * (MAX_DEPTH + 1)) + b" ."
     assert list(parser.parse_triples(stream(document), RdfFormat.TURTLE))
 
 
 @pytest.mark.parametrize("stream", [io.BytesIO, SmallReads])
-def test_brackets_after_such_tokens_count_again(stream: type[io.BytesIO]) -> None:
+def test_brackets_after_such_tokens_count_as_nesting(stream: type[io.BytesIO]) -> None:
     tokens = b"""("" '' <http://a.example/> "\\"" '''((''' 1 # ((\n a:b\\( """
     document = PREFIX + b"a:s a:p " + tokens * (MAX_DEPTH + 1) + b")" * (MAX_DEPTH + 1) + b" ."
     with pytest.raises(ParseError, match="nested more than 1,000 deep"):
         list(parser.parse_triples(stream(document), RdfFormat.TURTLE))
 
 
-def test_lists_have_a_bounded_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_length_of_lists_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser, "_MAX_LIST_CELLS", 100)
     assert len(parse_statements(PREFIX + b"a:s a:p (" + b"a:o " * 50 + b") .")) == 101
     with pytest.raises(ParseError, match="lists have more than 50 members"):
         parse_statements(PREFIX + b"a:s a:p (" + b"a:o " * 51 + b") .")
 
 
-def test_what_a_resource_says_by_the_predicates_of_lists_is_kept() -> None:
+def test_list_predicates_outside_of_lists_are_kept() -> None:
     first = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#first>"
     assert len(parse_statements(PREFIX + b"a:s " + first + b" a:o .")) == 1

@@ -37,11 +37,11 @@ def import_corrupted(database: Database, folder: Path, format: str, rounds: int)
 
 
 @pytest.mark.parametrize("format", ORIGINALS)
-def test_a_corrupted_file_is_imported_or_refused(database: Database, tmp_path: Path, format: str) -> None:
+def test_a_corrupted_file_is_imported_or_rejected(database: Database, tmp_path: Path, format: str) -> None:
     import_corrupted(database, tmp_path, format, 15)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("format", ORIGINALS)
-def test_many_corrupted_files_are_imported_or_refused(database: Database, tmp_path: Path, format: str) -> None:
+def test_many_corrupted_files_are_imported_or_rejected(database: Database, tmp_path: Path, format: str) -> None:
     import_corrupted(database, tmp_path, format, 250)

@@ -88,7 +88,7 @@ def read(database: Database, record_id: str) -> Record:
     return database.run_read(get_record, record_id).record
 
 
-def test_an_import_creates_the_vocabulary_that_its_file_describes(database: Database, import_text: ImportText) -> None:
+def test_an_import_creates_the_vocabulary_described_by_its_file(database: Database, import_text: ImportText) -> None:
     report = import_text("colours.ttl", THESAURUS, "colours")
     assert (report.vocabulary, report.is_new_vocabulary) == ("colours", True)
     assert report.created == {"concept": 3, "concept_scheme": 1}
@@ -103,14 +103,16 @@ def test_an_import_creates_the_vocabulary_that_its_file_describes(database: Data
     assert check_database(database).problems == []
 
 
-def test_an_inverse_is_kept_once_at_the_narrower_end(database: Database, import_text: ImportText) -> None:
+def test_an_inverse_relation_is_stored_once_at_the_narrower_end(database: Database, import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     assert read(database, "colours\x1fcolours:blue").relation_targets["broader"] == ["colours:colour"]
     assert "narrower" not in read(database, "colours\x1fcolours:colour").relation_targets
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-def test_a_mapping_is_never_an_identity(database: Database, import_text: ImportText, order: tuple[str, str]) -> None:
+def test_a_mapping_never_identifies_a_record(
+    database: Database, import_text: ImportText, order: tuple[str, str]
+) -> None:
     texts = {
         "a": PREFIXES + '<https://a.example/1> a skos:Concept ; skos:prefLabel "A"@en ;'
         " skos:exactMatch <https://b.example/1> .",
@@ -123,7 +125,7 @@ def test_a_mapping_is_never_an_identity(database: Database, import_text: ImportT
     assert a.relation_targets["exactMatch"] == ["https://b.example/1"]
 
 
-def test_two_vocabularies_may_have_the_same_ids(database: Database, import_text: ImportText) -> None:
+def test_two_vocabularies_may_use_the_same_ids(database: Database, import_text: ImportText) -> None:
     import_text("one.obo", ONTOLOGY, "one")
     import_text("two.obo", ONTOLOGY.replace("name: red", "name: scarlet"), "two")
     assert read(database, "one\x1fCOL:0001").fields["name"] == "red"
@@ -142,18 +144,18 @@ def test_an_ontology_keeps_synonym_types_sources_and_obsolete_terms(
 
 
 @pytest.mark.parametrize(("name", "text"), [("colours.ttl", THESAURUS), ("colours.obo", ONTOLOGY)])
-def test_importing_a_file_again_changes_nothing(import_text: ImportText, name: str, text: str) -> None:
+def test_reimporting_a_file_changes_nothing(import_text: ImportText, name: str, text: str) -> None:
     import_text(name, text, "colours")
     assert not import_text(name, text, "colours").has_changes
 
 
-def test_an_update_removes_what_the_file_no_longer_states(database: Database, import_text: ImportText) -> None:
+def test_an_update_removes_statements_that_the_file_no_longer_has(database: Database, import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     import_text("colours.ttl", THESAURUS.replace(' ; skos:altLabel "crimson"@en', ""), "colours")
     assert read(database, "colours\x1fcolours:red").aliases == ()
 
 
-def test_another_source_adds_but_removes_nothing(database: Database, import_text: ImportText) -> None:
+def test_another_source_adds_but_never_removes_statements(database: Database, import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     addition = PREFIXES + 'ex:other a skos:ConceptScheme . ex:red a skos:Concept ; skos:altLabel "scarlet"@en .'
     import_text("more.ttl", addition, "colours")
@@ -168,7 +170,7 @@ def test_a_dry_run_creates_neither_records_nor_the_vocabulary(database: Database
     assert "colours" not in VOCABULARIES
 
 
-def test_a_file_that_does_not_fit_the_schema_is_refused_with_its_own_identifiers(import_text: ImportText) -> None:
+def test_a_file_that_does_not_match_the_schema_is_rejected_with_its_own_identifiers(import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     with pytest.raises(ImportRejected) as refusal:
         import_text("colours.obo", ONTOLOGY, "colours")
@@ -176,7 +178,7 @@ def test_a_file_that_does_not_fit_the_schema_is_refused_with_its_own_identifiers
 
 
 @pytest.mark.parametrize("format", ["skos", "rdfxml", "ntriples", "jsonld", "linkml"])
-def test_what_is_exported_is_imported_as_it_was(database: Database, import_text: ImportText, format: str) -> None:
+def test_importing_an_export_changes_nothing(database: Database, import_text: ImportText, format: str) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     vocabulary = VOCABULARIES["colours"]
     text = b"".join(export_records(database, vocabulary, FORMATS[format], vocabulary.collections)).decode()
@@ -184,7 +186,7 @@ def test_what_is_exported_is_imported_as_it_was(database: Database, import_text:
     assert (report.created, report.updated, report.retired) == ({}, {}, {})
 
 
-def test_an_ontology_comes_back_as_obo(database: Database, import_text: ImportText) -> None:
+def test_an_ontology_is_exported_as_obo_unchanged(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY, "colours")
     vocabulary = VOCABULARIES["colours"]
     text = b"".join(export_records(database, vocabulary, FORMATS["obo"], vocabulary.collections)).decode()
@@ -195,7 +197,9 @@ def test_an_ontology_comes_back_as_obo(database: Database, import_text: ImportTe
     assert not report.has_changes
 
 
-def test_an_ontology_goes_through_linkml(database: Database, import_text: ImportText) -> None:
+def test_an_ontology_is_unchanged_after_a_round_trip_through_linkml(
+    database: Database, import_text: ImportText
+) -> None:
     import_text("colours.obo", ONTOLOGY, "colours")
     vocabulary = VOCABULARIES["colours"]
     text = b"".join(export_records(database, vocabulary, FORMATS["linkml"], vocabulary.collections)).decode()
@@ -203,7 +207,7 @@ def test_an_ontology_goes_through_linkml(database: Database, import_text: Import
     assert not import_text("again.json", text, "colours").has_changes
 
 
-def test_a_vocabulary_goes_through_json_lines_with_its_history(
+def test_a_vocabulary_is_unchanged_with_its_history_after_a_round_trip_through_json_lines(
     database: Database, import_text: ImportText, tmp_path: Path
 ) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
@@ -281,7 +285,7 @@ def get_head(database: Database, slug: str) -> Record:
     return read(database, f"\x1f{slug}")
 
 
-def test_the_file_says_which_vocabulary_it_belongs_to(database: Database, tmp_path: Path) -> None:
+def test_the_file_determines_its_vocabulary(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "anything.obo"
     path.write_text(ONTOLOGY, encoding="utf-8")
     first, second = (run_import(database, ImportRequest([path])) for _ in range(2))
@@ -289,20 +293,20 @@ def test_the_file_says_which_vocabulary_it_belongs_to(database: Database, tmp_pa
     assert (second.vocabulary, second.is_new_vocabulary, second.has_changes) == ("colours", False, False)
 
 
-def test_a_file_without_an_identity_asks_for_the_vocabulary(database: Database, tmp_path: Path) -> None:
+def test_a_file_without_an_identity_requires_the_vocabulary_option(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "anything.obo"
     path.write_text(ONTOLOGY.replace("ontology: test/colours\n", ""), encoding="utf-8")
     with pytest.raises(InvalidInput, match="choose one with --vocabulary"):
         run_import(database, ImportRequest([path]))
 
 
-def test_another_ontology_of_the_same_name_does_not_touch_the_first(import_text: ImportText) -> None:
+def test_another_ontology_of_the_same_name_does_not_change_the_first(import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY)
     with pytest.raises(InvalidInput, match="--vocabulary"):
         import_text("other.obo", ONTOLOGY.replace("test/colours", "other/colours"))
 
 
-def test_files_of_two_kinds_are_not_imported_together(database: Database, tmp_path: Path) -> None:
+def test_files_of_different_kinds_cannot_be_imported_together(database: Database, tmp_path: Path) -> None:
     ontology, table = tmp_path / "colours.obo", tmp_path / "concept.csv"
     ontology.write_text(ONTOLOGY, encoding="utf-8")
     table.write_text("name\nmemory\n", encoding="utf-8")
@@ -310,7 +314,9 @@ def test_files_of_two_kinds_are_not_imported_together(database: Database, tmp_pa
         run_import(database, ImportRequest([ontology, table]))
 
 
-def test_a_file_of_the_main_vocabulary_in_rdf_or_obo_goes_back_there(database: Database, tmp_path: Path) -> None:
+def test_an_rdf_or_obo_export_of_the_main_vocabulary_is_imported_back_into_it(
+    database: Database, tmp_path: Path
+) -> None:
     table = tmp_path / "concept.csv"
     table.write_text("name\nmemory\n", encoding="utf-8")
     run_import(database, ImportRequest([table]))
@@ -321,7 +327,7 @@ def test_a_file_of_the_main_vocabulary_in_rdf_or_obo_goes_back_there(database: D
         assert (name, report.vocabulary, report.has_changes) == (name, "main", False)
 
 
-def test_the_header_of_an_obo_file_comes_back(database: Database, import_text: ImportText) -> None:
+def test_the_header_of_an_obo_file_is_exported(database: Database, import_text: ImportText) -> None:
     text = ONTOLOGY.replace("format-version: 1.4\nontology: test/colours\n", OTHER_HEADER)
     import_text("colours.obo", text)
     assert VOCABULARIES["colours"].title == "Colours of things"
@@ -329,14 +335,16 @@ def test_the_header_of_an_obo_file_comes_back(database: Database, import_text: I
     assert set(header.splitlines()) == set(OTHER_HEADER.strip().splitlines())
 
 
-def test_an_ontology_in_rdf_comes_back_triple_by_triple(database: Database, import_text: ImportText) -> None:
+def test_an_ontology_is_exported_as_rdf_with_every_triple(database: Database, import_text: ImportText) -> None:
     import_text("colours.owl", CLASSES)
     assert VOCABULARIES["colours"].title == "Colours"
     written = parse_rdf(export(database, "colours", "owl"), RdfFormat.RDF_XML)
     assert written == parse_rdf(CLASSES, RdfFormat.TURTLE)
 
 
-def test_a_scheme_with_inverses_comes_back_with_both_directions(database: Database, import_text: ImportText) -> None:
+def test_inverse_statements_of_a_scheme_are_exported_in_both_directions(
+    database: Database, import_text: ImportText
+) -> None:
     text = THESAURUS.replace("skos:broader ex:colour ;", "skos:broader ex:colour ; skos:topConceptOf ex:scheme ;")
     text += "ex:scheme skos:hasTopConcept ex:red . ex:colour skos:narrower ex:red . ex:blue skos:broader ex:colour ."
     import_text("colours.ttl", text, "colours")
@@ -352,7 +360,7 @@ def test_obo_and_owl_of_one_ontology_agree(database: Database, import_text: Impo
 
 
 @pytest.mark.parametrize("format", ["obo", "owl"])
-def test_a_thesaurus_can_be_written_as_an_ontology(database: Database, import_text: ImportText, format: str) -> None:
+def test_a_thesaurus_can_be_exported_as_an_ontology(database: Database, import_text: ImportText, format: str) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     text = export(database, "colours", format)
     import_text(f"copy.{format}", text, "copy")
@@ -366,7 +374,9 @@ def test_a_thesaurus_can_be_written_as_an_ontology(database: Database, import_te
     assert red.relation_targets["is_a"] == [f"{prefix}:colour"]
 
 
-def test_metadata_of_a_newer_edition_replaces_that_of_the_last_one(database: Database, import_text: ImportText) -> None:
+def test_metadata_of_a_newer_edition_replaces_that_of_the_previous_one(
+    database: Database, import_text: ImportText
+) -> None:
     import_text("colours.owl", CLASSES)
     import_text("colours.owl", CLASSES.replace('"7"', '"8"'))
     versions = [
@@ -375,7 +385,7 @@ def test_metadata_of_a_newer_edition_replaces_that_of_the_last_one(database: Dat
     assert versions == ["8"]
 
 
-def test_adding_removes_nothing(database: Database, import_text: ImportText) -> None:
+def test_the_add_mode_removes_nothing(database: Database, import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     text = THESAURUS.replace('skos:altLabel "crimson"@en', 'skos:altLabel "ruby"@en').replace('"red"@en', '"Red"@en')
     report = import_text("colours.ttl", text, "colours", mode=ImportMode.ADD)
@@ -401,7 +411,9 @@ def test_an_update_keeps_what_was_only_added(database: Database, import_text: Im
     assert [alias.text for alias in teal_record.aliases] == ["petrol"]
 
 
-def test_replacing_retires_what_the_source_no_longer_has(database: Database, import_text: ImportText) -> None:
+def test_the_replace_mode_retires_records_that_the_source_no_longer_has(
+    database: Database, import_text: ImportText
+) -> None:
     import_text("colours.obo", ONTOLOGY)
     without = ONTOLOGY[: ONTOLOGY.index("[Term]\nid: COL:0002")] + "[Term]\nid: COL:0003\nname: rouge\n"
     assert import_text("colours.obo", without).retired == {}
@@ -410,13 +422,13 @@ def test_replacing_retires_what_the_source_no_longer_has(database: Database, imp
     assert read(database, "colours\x1fCOL:0002").state == RecordState.RETIRED
 
 
-def test_replacing_leaves_what_another_source_states(database: Database, import_text: ImportText) -> None:
+def test_the_replace_mode_keeps_records_of_other_sources(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY)
     import_text("more.obo", "format-version: 1.4\nontology: more\n\n[Term]\nid: COL:0007\nname: teal\n", "colours")
     assert import_text("colours.obo", ONTOLOGY, mode=ImportMode.REPLACE).retired == {}
 
 
-def test_two_files_of_one_import_are_two_sources(database: Database, tmp_path: Path) -> None:
+def test_two_files_of_one_import_are_separate_sources(database: Database, tmp_path: Path) -> None:
     paths = [tmp_path / "colours.obo", tmp_path / "more.obo"]
     paths[0].write_text(ONTOLOGY, encoding="utf-8")
     addition = 'format-version: 1.4\nontology: more\n\n[Term]\nid: COL:0001\nsynonym: "scarlet" EXACT []\n'
@@ -429,7 +441,9 @@ def test_two_files_of_one_import_are_two_sources(database: Database, tmp_path: P
     assert {alias.text for alias in read(database, "colours\x1fCOL:0001").aliases} == {"crimson", "ruby"}
 
 
-def test_what_two_sources_state_stays_if_one_of_them_drops_it(database: Database, import_text: ImportText) -> None:
+def test_a_statement_of_two_sources_is_kept_if_one_of_them_drops_it(
+    database: Database, import_text: ImportText
+) -> None:
     import_text("colours.obo", ONTOLOGY)
     more = "format-version: 1.4\nontology: more\n\n[Term]\nid: COL:0001\nxref: WIKI:Rouge\n"
     import_text("more.obo", more, "colours")
@@ -439,7 +453,7 @@ def test_what_two_sources_state_stays_if_one_of_them_drops_it(database: Database
     assert "WIKI:Rouge" in {item.value[0] for item in red.statements if item.predicate == "oboInOwl:hasDbXref"}
 
 
-def test_a_stanza_that_occurs_twice_is_merged(database: Database, import_text: ImportText) -> None:
+def test_repeated_stanzas_are_merged(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", f'{ONTOLOGY}\n[Term]\nid: COL:0001\ndef: "" []\nxref: WIKI:Rouge\n')
     red = read(database, "colours\x1fCOL:0001")
     assert red.definition == "The colour of blood."
@@ -449,7 +463,9 @@ def test_a_stanza_that_occurs_twice_is_merged(database: Database, import_text: I
     }
 
 
-def test_a_file_without_classes_adds_to_records_that_are_there(database: Database, import_text: ImportText) -> None:
+def test_a_file_without_classes_adds_statements_to_existing_records(
+    database: Database, import_text: ImportText
+) -> None:
     import_text("colours.owl", CLASSES)
     text = """@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
     @prefix obo: <http://purl.obolibrary.org/obo/> .
@@ -461,7 +477,9 @@ def test_a_file_without_classes_adds_to_records_that_are_there(database: Databas
     assert "COL:0009" in kind.examples[0].detail
 
 
-def test_a_file_in_a_further_language_touches_that_language_alone(database: Database, import_text: ImportText) -> None:
+def test_a_file_in_an_additional_language_changes_only_that_language(
+    database: Database, import_text: ImportText
+) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     before = read(database, "colours\x1fcolours:red")
     text = (
@@ -480,7 +498,7 @@ def test_a_file_in_a_further_language_touches_that_language_alone(database: Data
     assert sorted(texts) == ["carmin", "crimson"]
 
 
-def test_texts_without_a_language_get_the_one_that_is_given(database: Database, import_text: ImportText) -> None:
+def test_texts_without_a_language_get_the_given_language(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY)
     spanish = "format-version: 1.4\nontology: test/colours\n\n[Term]\nid: COL:0001\nname: rojo\n"
     import_text("spanish.obo", spanish, language="es")
@@ -488,7 +506,7 @@ def test_texts_without_a_language_get_the_one_that_is_given(database: Database, 
     assert (red.fields["name"], red.translated_names, red.definition) == ("red", {"es": "rojo"}, "The colour of blood.")
 
 
-def test_a_file_that_only_adds_never_removes(database: Database, import_text: ImportText) -> None:
+def test_a_file_in_add_mode_never_removes_statements(database: Database, import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS.replace("ex:scheme a skos:ConceptScheme", "ex:scheme a ex:Thing"), "colours")
     before = read(database, "colours\x1fcolours:red")
     import_text("more.ttl", PREFIXES + 'ex:red skos:altLabel "ruby"@en .', "colours")
@@ -498,7 +516,7 @@ def test_a_file_that_only_adds_never_removes(database: Database, import_text: Im
     assert {"ruby", "scarlet"} < {alias.text for alias in after.aliases}
 
 
-def test_the_unchanged_first_file_leaves_a_translation_of_the_same_scheme(
+def test_updating_the_first_file_keeps_a_translation_of_the_same_scheme(
     database: Database, import_text: ImportText
 ) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
@@ -514,7 +532,7 @@ def test_the_unchanged_first_file_leaves_a_translation_of_the_same_scheme(
     )
 
 
-def test_an_ontology_leaves_what_a_table_has_stated_before(database: Database, import_text: ImportText) -> None:
+def test_an_ontology_keeps_statements_of_an_earlier_table(database: Database, import_text: ImportText) -> None:
     import_text("colours.csv", "id,name,alt_label\ncolours:red,red,ruby\n", "colours")
     import_text("colours.ttl", THESAURUS.replace("@prefix", "@prefix colours: <urn:x:> .\n@prefix", 1), "colours")
     import_text("colours.ttl", THESAURUS, "colours")
@@ -522,7 +540,7 @@ def test_an_ontology_leaves_what_a_table_has_stated_before(database: Database, i
     assert any(alias.text == "ruby" for record in records for alias in record.aliases)
 
 
-def test_a_record_that_people_have_retired_stays_so(database: Database, import_text: ImportText) -> None:
+def test_a_locally_retired_record_stays_retired(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY)
     retire_record(database, "colours\x1fCOL:0002")
     import_text("colours.obo", ONTOLOGY.replace("name: colour", "name: color"))
@@ -530,13 +548,13 @@ def test_a_record_that_people_have_retired_stays_so(database: Database, import_t
     assert (colour.state, colour.fields["name"]) == (RecordState.RETIRED, "color")
 
 
-def test_a_replacement_that_a_newer_edition_adds_is_taken(database: Database, import_text: ImportText) -> None:
+def test_a_replacement_added_by_a_newer_edition_is_imported(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY.replace("replaced_by: COL:0001\n", ""))
     import_text("colours.obo", ONTOLOGY)
     assert read(database, "colours\x1fCOL:0003").replaced_by == "colours\x1fCOL:0001"
 
 
-def test_replacing_removes_from_other_records_only_what_the_source_stated(
+def test_the_replace_mode_removes_only_statements_of_the_source_from_other_records(
     database: Database, import_text: ImportText
 ) -> None:
     import_text("colours.obo", ONTOLOGY)
@@ -548,7 +566,7 @@ def test_replacing_removes_from_other_records_only_what_the_source_stated(
     assert (report.retired, colour.state, colour.aliases) == ({}, RecordState.PUBLISHED, ())
 
 
-def test_names_without_a_language_are_in_the_default_one(database: Database, import_text: ImportText) -> None:
+def test_names_without_a_language_are_in_the_default_language(database: Database, import_text: ImportText) -> None:
     text = THESAURUS.replace('"red"@en, "rot"@de', '"red"').replace("@en", "").replace('"crimson"', '"carmin"@fr')
     import_text("colours.ttl", text, "colours")
     assert VOCABULARIES["colours"].languages == ("en", "fr")
@@ -556,7 +574,7 @@ def test_names_without_a_language_are_in_the_default_one(database: Database, imp
     assert read(database, "colours\x1fcolours:red").aliases == ()
 
 
-def test_kinds_of_warnings_are_counted_with_losses_first(import_text: ImportText) -> None:
+def test_warnings_are_counted_by_kind_with_losses_first(import_text: ImportText) -> None:
     text = THESAURUS.replace('"colour"@en', '"colour"@en, "color"@en').replace('"blue"@en', '"blue"@en, "Blue"@en')
     text = text.replace("ex:wavelength 700 .", "ex:wavelength 700 ; skos:related ex:colour .")
     report = import_text("colours.ttl", text, "colours")
@@ -570,14 +588,14 @@ def test_kinds_of_warnings_are_counted_with_losses_first(import_text: ImportText
     ]
 
 
-def test_a_dry_run_shows_what_would_change_in_each_field(import_text: ImportText) -> None:
+def test_a_dry_run_lists_the_changes_of_each_field(import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     report = import_text("colours.ttl", THESAURUS.replace("Not pink.", "Never pink."), "colours", dry_run=True)
     (item,) = report.affected["updated"]
     assert [(change.removed, change.added) for change in item.changes] == [(["Not pink. (en)"], ["Never pink. (en)"])]
 
 
-def test_a_class_that_the_schema_lacks_is_named_with_its_article(import_text: ImportText) -> None:
+def test_a_class_missing_from_the_schema_is_reported_with_its_article(import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     text = """
     @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -615,7 +633,7 @@ def test_the_last_file_of_an_import_wins_where_a_record_has_one_value(
     assert warning.message == "has values that differ between the files; those of the last file were used"
 
 
-def test_the_command_counts_what_obo_cannot_express(tmp_path: Path) -> None:
+def test_the_command_counts_content_that_obo_cannot_express(tmp_path: Path) -> None:
     thesaurus = tmp_path / "pets.ttl"
     thesaurus.write_text(
         "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix ex: <https://example.org/pets/> .\n"
@@ -630,7 +648,7 @@ def test_the_command_counts_what_obo_cannot_express(tmp_path: Path) -> None:
     assert run_cli("export", *options, "-o", tmp_path / "copy.ttl").stderr == ""
 
 
-def test_an_archive_is_read_but_for_the_files_that_no_format_reads(database: Database, tmp_path: Path) -> None:
+def test_files_of_unknown_formats_in_an_archive_are_skipped(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "release.zip"
     members = {"README.md": "Colours, and more.", "colours.obo": ONTOLOGY, "cover.pdf": "%PDF-1.7", "notes": "All."}
     with ZipFile(path, "w") as archive:
@@ -649,7 +667,7 @@ def test_an_archive_is_read_but_for_the_files_that_no_format_reads(database: Dat
     assert [problem.field for problem in refusal.value.problems] == [f"{path}, cover.pdf", f"{path}, other.pdf"]
 
 
-def test_triples_about_triples_are_counted(import_text: ImportText) -> None:
+def test_statements_about_triples_are_counted(import_text: ImportText) -> None:
     reified = """
         ex:red skos:altLabel "crimson"@en {| ex:source "a book" |} .
         ex:claim <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( ex:red skos:related ex:blue )>> .
@@ -667,23 +685,21 @@ def test_triples_about_triples_are_counted(import_text: ImportText) -> None:
         (f'ex:scheme ex:note "{"x" * (1 << 20)}" .\n', "more than 1 MiB"),
     ],
 )
-def test_what_a_file_says_about_its_vocabulary_has_the_limits_of_a_record(
-    import_text: ImportText, head: str, message: str
-) -> None:
+def test_metadata_of_a_vocabulary_has_the_limits_of_a_record(import_text: ImportText, head: str, message: str) -> None:
     with pytest.raises(ImportRejected) as refusal:
         import_text("thesaurus.ttl", THESAURUS + head)
     details = [problem.detail for problem in refusal.value.problems]
     assert f"has {message} in the metadata of the vocabulary" in details
 
 
-def test_bytes_that_are_not_utf8_are_named(database: Database, tmp_path: Path) -> None:
+def test_non_utf8_bytes_are_reported_with_their_line(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "colours.obo"
     path.write_bytes(ONTOLOGY.replace("name: red", "name: röt").encode("cp1252"))
     report = run_import(database, ImportRequest([path]))
     assert "line 6 is not UTF-8" in report.warnings.items[0].detail
 
 
-def test_a_refused_file_leaves_no_vocabulary(database: Database, import_text: ImportText) -> None:
+def test_a_rejected_file_leaves_no_vocabulary(database: Database, import_text: ImportText) -> None:
     with pytest.raises(ImportRejected):
         import_text("colours.obo", f"{ONTOLOGY}no clause\n", "fresh")
     assert "fresh" not in VOCABULARIES
@@ -693,7 +709,7 @@ def list_kinds(report: ImportReport) -> dict[str, int]:
     return {kind.message.partition(";")[0]: kind.count for kind in report.warnings.kinds}
 
 
-def test_members_of_a_collection_are_exported_as_skos_has_them(database: Database, import_text: ImportText) -> None:
+def test_members_of_a_collection_are_exported_as_in_skos(database: Database, import_text: ImportText) -> None:
     text = THESAURUS + 'ex:warm a skos:Collection ; skos:prefLabel "warm"@en ; skos:member ex:red .\n'
     import_text("colours.ttl", text, "colours")
     exported = export(database, "colours", "ntriples")
@@ -710,7 +726,7 @@ def test_a_node_of_a_scheme_that_is_an_ontology_is_exported_once(database: Datab
     assert export(database, "colours", "ntriples").count('"Ada"') == 1
 
 
-def test_resources_are_concepts_also_if_only_their_superclass_or_scheme_says_so(
+def test_resources_are_concepts_even_if_only_their_superclass_or_scheme_implies_it(
     database: Database, import_text: ImportText
 ) -> None:
     text = """
@@ -725,14 +741,14 @@ def test_resources_are_concepts_also_if_only_their_superclass_or_scheme_says_so(
     assert not again.has_changes
 
 
-def test_an_inverse_of_a_concept_elsewhere_is_a_relation(database: Database, import_text: ImportText) -> None:
+def test_a_relation_to_a_concept_of_another_scheme_is_kept(database: Database, import_text: ImportText) -> None:
     text = THESAURUS + "ex:blue skos:broader <https://other.example/c/hue> .\n"
     import_text("colours.ttl", text, "colours")
     again = import_text("again.ttl", export(database, "colours", "skos"), "colours")
     assert not again.has_changes
 
 
-def test_xml_literals_have_the_namespaces_that_they_use(database: Database, import_text: ImportText) -> None:
+def test_xml_literals_declare_their_namespaces(database: Database, import_text: ImportText) -> None:
     text = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:unused="https://example.org/u#"
         xmlns:skos="http://www.w3.org/2004/02/skos/core#"><skos:Concept rdf:about="https://example.org/terms/red">
         <skos:prefLabel xml:lang="en">red</skos:prefLabel>
@@ -771,7 +787,7 @@ def test_subsets_and_synonym_types_of_owl_are_records(database: Database, import
     assert parse_rdf(export(database, "col", "ntriples"), RdfFormat.N_TRIPLES) == parse_rdf(text, RdfFormat.TURTLE)
 
 
-def test_what_cannot_be_read_of_a_clause_is_counted_with_its_line(import_text: ImportText) -> None:
+def test_unreadable_parts_of_a_clause_are_counted_with_their_line(import_text: ImportText) -> None:
     text = ONTOLOGY.replace(
         "name: colour\n", 'name: colour\ndef: "Hue." old [A:1]\nis_a: COL:0001 COL:0007\ncomment:\n'
     )
@@ -782,12 +798,12 @@ def test_what_cannot_be_read_of_a_clause_is_counted_with_its_line(import_text: I
     assert "line 18, is_a: COL:0007" in str(report.warnings.items)
 
 
-def test_an_id_without_a_prefix_may_have_spaces(database: Database, import_text: ImportText) -> None:
+def test_an_id_without_a_prefix_may_contain_spaces(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY + "\n[Term]\nid: dark red\nis_a: dark red ! itself\n")
     assert "id: dark\\ red\nis_a: dark\\ red\n" in export(database, "colours", "obo")
 
 
-def test_an_empty_value_erases_none(database: Database, import_text: ImportText) -> None:
+def test_an_empty_value_does_not_remove_a_value(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY + '\n[Term]\nid: COL:0001\ndef: "" []\n')
     assert read(database, "colours\x1fCOL:0001").definition == "The colour of blood."
     report = import_text("colours.obo", ONTOLOGY.replace('"The colour of blood." [PMID:1]', '"" []'))
@@ -795,7 +811,7 @@ def test_an_empty_value_erases_none(database: Database, import_text: ImportText)
     assert read(database, "colours\x1fCOL:0001").definition == "The colour of blood."
 
 
-def test_several_names_of_a_term_and_cycles_are_warned_of(import_text: ImportText) -> None:
+def test_several_names_of_a_term_and_cycles_get_warnings(import_text: ImportText) -> None:
     text = ONTOLOGY.replace("name: colour\n", "name: colour\nname: color\nis_a: COL:0001\n")
     kinds = list_kinds(import_text("colours.obo", text))
     assert (kinds["has several names in one language"], kinds["a record is below itself"]) == (1, 1)

@@ -89,7 +89,7 @@ def write_garden(database: Database) -> None:
         editor.retire(editor.get_published(plant, "garden\x1fgd:4"))
 
 
-def test_a_vocabulary_moves_to_another_server_with_everything(
+def test_a_vocabulary_is_moved_to_another_server_with_all_its_content(
     database: Database, other_database: Database, tmp_path: Path
 ) -> None:
     write_garden(database)
@@ -118,7 +118,7 @@ def test_a_vocabulary_moves_to_another_server_with_everything(
     assert export(other_database, "garden") == document
 
 
-def test_a_newer_export_goes_on_from_the_copy_and_keeps_what_people_changed_there(
+def test_a_newer_export_continues_the_copy_and_keeps_local_edits(
     database: Database, other_database: Database, tmp_path: Path
 ) -> None:
     write_garden(database)
@@ -145,7 +145,7 @@ def test_a_newer_export_goes_on_from_the_copy_and_keeps_what_people_changed_ther
     assert check_database(other_database).problems == []
 
 
-def test_several_vocabularies_move_at_once(database: Database, other_database: Database, tmp_path: Path) -> None:
+def test_several_vocabularies_are_moved_at_once(database: Database, other_database: Database, tmp_path: Path) -> None:
     write_garden(database)
     (tmp_path / "concept.csv").write_text("name\nmemory\n")
     run_import(database, ImportRequest([tmp_path / "concept.csv"]))
@@ -168,7 +168,7 @@ def test_several_vocabularies_move_at_once(database: Database, other_database: D
     assert not run_import(other_database, ImportRequest([path])).has_changes
 
 
-def test_a_file_of_several_vocabularies_names_that_of_each_line_and_takes_no_other(
+def test_lines_of_a_file_with_several_vocabularies_must_name_an_included_one(
     database: Database, other_database: Database, tmp_path: Path
 ) -> None:
     write_garden(database)
@@ -187,7 +187,7 @@ def test_a_file_of_several_vocabularies_names_that_of_each_line_and_takes_no_oth
         assert vocabularies.list_vocabularies(snapshot) == []
 
 
-def test_a_dry_run_and_a_refused_import_leave_no_vocabulary(
+def test_a_dry_run_and_a_rejected_import_leave_no_vocabulary(
     database: Database, other_database: Database, tmp_path: Path
 ) -> None:
     write_garden(database)
@@ -213,7 +213,7 @@ def test_a_dry_run_and_a_refused_import_leave_no_vocabulary(
         (('"vocabulary":"garden","version":2', '"vocabulary":"garden","version":3'), "version 3 of the vocabulary"),
     ],
 )
-def test_a_head_record_that_cannot_be_taken_is_refused_by_line(
+def test_an_invalid_head_record_is_rejected_with_its_line(
     database: Database, other_database: Database, tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     write_garden(database)
@@ -227,7 +227,7 @@ def test_a_head_record_that_cannot_be_taken_is_refused_by_line(
     assert ", line 3" in refusal.value.problems[0].field
 
 
-def test_the_commands_move_a_vocabulary(tmp_path: Path) -> None:
+def test_the_commands_move_a_vocabulary_between_catalogues(tmp_path: Path) -> None:
     one, two = (("--database", f"sqlite:///{tmp_path}/{name}.db") for name in ("a", "b"))
     (tmp_path / "garden.yaml").write_text(SCHEMA)
     schema = "--schema", tmp_path / "garden.yaml", "--title", "Garden"
@@ -246,7 +246,7 @@ def test_the_commands_move_a_vocabulary(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("engine", "runs"), [(engine, 5) for engine in ENGINES])
-def test_any_statements_survive_write_read_edit_revert_and_json_lines(
+def test_any_statements_are_unchanged_after_write_read_edit_revert_and_json_lines(
     engine: str, runs: int, new_url: DatabaseUrlFactory, tmp_path: Path
 ) -> None:
     database = open_database(new_url(engine))
@@ -303,7 +303,7 @@ def test_any_statements_survive_write_read_edit_revert_and_json_lines(
     database.close()
 
 
-def test_lines_of_a_vocabulary_that_does_not_exist_are_refused(database: Database, tmp_path: Path) -> None:
+def test_lines_of_an_unknown_vocabulary_are_rejected(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "garden.jsonl"
     path.write_text('{"lexarium":"jsonl","format":2,"vocabulary":"garden"}\n{"id":"gd:1","statements":{}}\n')
     with pytest.raises(ImportRejected) as refusal:

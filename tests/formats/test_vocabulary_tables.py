@@ -89,7 +89,7 @@ def export(database: Database, format: str = "csv") -> str:
     return b"".join(export_records(database, vocabulary, FORMATS[format], vocabulary.collections)).decode()
 
 
-def test_a_table_makes_a_vocabulary_with_slots_languages_and_relations(
+def test_a_table_creates_a_vocabulary_with_slots_languages_and_relations(
     database: Database, import_text: ImportText
 ) -> None:
     table = (
@@ -113,7 +113,7 @@ def test_a_table_makes_a_vocabulary_with_slots_languages_and_relations(
 
 @pytest.mark.parametrize(("name", "text"), [("colours.ttl", THESAURUS), ("colours.obo", ONTOLOGY)])
 @pytest.mark.parametrize("format", ["csv", "tsv"])
-def test_what_is_exported_is_imported_without_change(
+def test_importing_an_export_changes_nothing(
     database: Database, import_text: ImportText, name: str, text: str, format: str
 ) -> None:
     import_text(name, text)
@@ -135,7 +135,7 @@ def test_an_export_has_a_row_per_record_and_a_column_per_language(database: Data
     assert (red["name@de"], red["broader"], red["notation"]) == ("rot", "colours:colour", "'=R\\|1")
 
 
-def test_a_table_fills_an_empty_vocabulary(database: Database, import_text: ImportText) -> None:
+def test_an_exported_table_recreates_a_vocabulary(database: Database, import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS)
     import_text("copy.csv", export(database), "copy")
     original, copy = read(database, "colours:red"), read(database, "colours:red", "copy")
@@ -143,7 +143,7 @@ def test_a_table_fills_an_empty_vocabulary(database: Database, import_text: Impo
     assert (copy.iri, copy.state) == (original.iri, original.state)
 
 
-def test_a_table_of_an_ontology_makes_an_ontology(database: Database, import_text: ImportText) -> None:
+def test_a_table_exported_from_an_ontology_recreates_an_ontology(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY)
     import_text("copy.csv", export(database), "copy")
     assert VOCABULARIES["copy"].schema_source == "obo"
@@ -152,7 +152,7 @@ def test_a_table_of_an_ontology_makes_an_ontology(database: Database, import_tex
     assert read(database, "COL:0003", "copy").replaced_by == "copy\x1fCOL:0001"
 
 
-def test_what_a_table_has_no_column_for_stays(database: Database, import_text: ImportText) -> None:
+def test_content_without_a_column_in_the_table_is_kept(database: Database, import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY)
     before = read(database, "COL:0001")
     report = import_text("names.tsv", "id\tname@fr\nCOL:0001\trouge\n")
@@ -161,7 +161,9 @@ def test_what_a_table_has_no_column_for_stays(database: Database, import_text: I
     assert read(database, "COL:0003").state == RecordState.RETIRED
 
 
-def test_an_empty_cell_removes_only_what_the_table_said_before(database: Database, import_text: ImportText) -> None:
+def test_an_empty_cell_removes_only_values_of_an_earlier_version_of_the_table(
+    database: Database, import_text: ImportText
+) -> None:
     import_text("colours.obo", ONTOLOGY)
     import_text("more.csv", "id,definition,aliases\nCOL:0001,,ruby|cherry\n")
     assert read(database, "COL:0001").definition == "The colour of blood."
@@ -173,7 +175,7 @@ def test_an_empty_cell_removes_only_what_the_table_said_before(database: Databas
     assert {alias.text for alias in read(database, "COL:0001").aliases} == {"crimson"}
 
 
-def test_a_cell_that_was_edited_replaces_an_imported_text_and_no_text_of_people(
+def test_an_edited_cell_replaces_an_imported_text_but_no_user_edit(
     database: Database, import_text: ImportText, curator: Curator
 ) -> None:
     import_text("colours.obo", ONTOLOGY)
@@ -242,7 +244,7 @@ def test_a_table_leaves_the_state_of_a_record_that_was_imported_by_field(
     assert read(database, "c:1", "copy").state == RecordState.RETIRED
 
 
-def test_an_unknown_column_is_refused_with_both_remedies(import_text: ImportText) -> None:
+def test_an_unknown_column_is_rejected_with_both_remedies(import_text: ImportText) -> None:
     with pytest.raises(ImportRejected) as raised:
         import_text("colours.csv", "id,name,Hex code,weight\nc:1,red,#f00,2\n")
     first, second = raised.value.problems
@@ -252,7 +254,7 @@ def test_an_unknown_column_is_refused_with_both_remedies(import_text: ImportText
     assert "weight" in second.detail
 
 
-def test_an_unknown_column_is_kept_as_a_property_a_predicate_or_a_slot_or_left_out(
+def test_an_unknown_column_can_be_kept_as_property_predicate_or_slot_or_left_out(
     database: Database, import_text: ImportText
 ) -> None:
     table = "id,name,Hex code,weight,remark,junk\nc:1,red,#f00,2,fine,x\n"
@@ -267,7 +269,7 @@ def test_an_unknown_column_is_kept_as_a_property_a_predicate_or_a_slot_or_left_o
     }
 
 
-def test_all_problems_of_rows_are_named_with_line_column_and_id(import_text: ImportText) -> None:
+def test_all_problems_of_rows_are_reported_with_line_column_and_id(import_text: ImportText) -> None:
     table = (
         "collection,id,name,parents,state\nnonsense,c:1,a,,\n,c:2,b,,gone\n,,c,,\n,c:4,d,e,\n,c:5,e,,\n,c:6,e,,,more\n"
     )
@@ -279,13 +281,13 @@ def test_all_problems_of_rows_are_named_with_line_column_and_id(import_text: Imp
     assert "c:2" in raised.value.problems[1].detail
 
 
-def test_two_columns_for_one_thing_are_refused(import_text: ImportText) -> None:
+def test_two_columns_for_one_field_are_rejected(import_text: ImportText) -> None:
     with pytest.raises(ImportRejected, match="1 problem") as raised:
         import_text("colours.csv", "id,name,Preferred Term\nc:1,red,rot\n")
     assert "have the same meaning" in raised.value.problems[0].detail
 
 
-def test_a_column_for_the_state_retires_and_restores(database: Database, import_text: ImportText) -> None:
+def test_a_state_column_retires_and_restores_records(database: Database, import_text: ImportText) -> None:
     import_text("colours.csv", "id,name,obsolete,replaced by\nc:1,red,yes,c:2\nc:2,rot,no,\n")
     red = read(database, "c:1")
     assert (red.state, red.replaced_by) == (RecordState.RETIRED, "colours\x1fc:2")
@@ -330,7 +332,7 @@ STATEMENTS = st.builds(
 
 @pytest.mark.parametrize("format", ["csv", "tsv"])
 @given(statements=st.lists(STATEMENTS, max_size=8))
-def test_statements_are_the_same_after_out_and_in(format: str, statements: list[Statement]) -> None:
+def test_any_statements_are_unchanged_after_export_and_import(format: str, statements: list[Statement]) -> None:
     vocabulary = Vocabulary("colours", schema_source="skos")
     register_vocabularies([vocabulary])
     try:
@@ -356,7 +358,7 @@ def write_table(tmp_path: Path) -> Callable[[str, str], Path]:
 WriteTable = Callable[[str, str], Path]
 
 
-def test_a_table_goes_where_most_of_its_records_are(
+def test_a_table_is_imported_into_the_vocabulary_with_most_of_its_records(
     database: Database, import_text: ImportText, write_table: WriteTable
 ) -> None:
     import_text("colours.obo", ONTOLOGY, "colours")
@@ -372,7 +374,7 @@ def test_a_table_goes_where_most_of_its_records_are(
     assert "the column hex is not known" in refusal.value.problems[0].detail
 
 
-def test_a_table_of_unknown_records_asks_for_the_vocabulary(
+def test_a_table_of_unknown_records_requires_the_vocabulary_option(
     database: Database, import_text: ImportText, write_table: WriteTable
 ) -> None:
     import_text("colours.obo", ONTOLOGY, "colours")
@@ -387,7 +389,7 @@ def test_a_table_of_unknown_records_asks_for_the_vocabulary(
         assert run_import(database, ImportRequest([write_table(name, text)])).vocabulary == "main"
 
 
-def test_a_table_of_records_of_two_vocabularies_goes_to_the_one_that_defines_their_prefix(
+def test_a_table_with_records_of_two_vocabularies_is_imported_into_the_one_that_defines_their_prefix(
     database: Database, import_text: ImportText, write_table: WriteTable
 ) -> None:
     for slug in ("first", "second"):
@@ -399,7 +401,7 @@ def test_a_table_of_records_of_two_vocabularies_goes_to_the_one_that_defines_the
     assert run_import(database, ImportRequest([table])).vocabulary == "second"
 
 
-def test_a_table_does_not_tell_of_a_private_vocabulary(
+def test_a_table_does_not_reveal_a_private_vocabulary(
     database: Database, import_text: ImportText, write_table: WriteTable
 ) -> None:
     import_text("colours.obo", ONTOLOGY, "hidden")

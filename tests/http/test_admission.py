@@ -12,7 +12,7 @@ from tests.support.server import Server
 from torture.overload import PhaseDurations, find_failures, run
 
 
-def test_past_the_most_requests_in_work_the_next_is_told_to_come_again(new_url: DatabaseUrlFactory) -> None:
+def test_requests_beyond_the_limit_get_a_503_with_retry_after(new_url: DatabaseUrlFactory) -> None:
     with (
         Server(new_url("sqlite"), LEXARIUM_REQUESTS="2", LEXARIUM_WRITE_BURST="1000") as server,
         ThreadPoolExecutor(30) as threads,
@@ -41,7 +41,7 @@ def test_past_the_most_requests_in_work_the_next_is_told_to_come_again(new_url: 
         assert finished == {200: 100}
 
 
-def test_once_one_was_refused_an_eighth_is_taken_until_none_had_to_be_for_a_second(
+def test_after_a_rejection_the_limit_is_an_eighth_until_a_second_without_rejections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
@@ -65,7 +65,7 @@ def test_once_one_was_refused_an_eighth_is_taken_until_none_had_to_be_for_a_seco
     assert not is_full_with(63)
 
 
-def test_of_heavy_requests_as_many_are_taken_after_a_refusal_as_before() -> None:
+def test_the_limit_of_heavy_requests_stays_the_same_after_a_rejection() -> None:
     work = admission.ConcurrencyLimit(64, overload_divisor=1)
     work.active = 64
     assert work.should_reject()
@@ -74,7 +74,7 @@ def test_of_heavy_requests_as_many_are_taken_after_a_refusal_as_before() -> None
 
 
 @pytest.mark.full
-def test_four_times_what_a_server_can_do_is_answered_or_refused_and_leaves_nothing_behind() -> None:
+def test_under_fourfold_overload_requests_are_served_or_rejected_and_resources_are_released() -> None:
     outcome = run(PhaseDurations(capacity=1, idle=1, overload=5))
     assert outcome.overload.success_count > 0
     assert outcome.overload.rejected_count > 0

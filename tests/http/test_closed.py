@@ -69,11 +69,11 @@ def closed_site(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> 
         )
 
 
-def test_every_address_that_a_query_was_thought_of_for_is_there(closed_site: ClosedSite) -> None:
+def test_every_path_with_a_test_query_exists(closed_site: ClosedSite) -> None:
     assert set(QUERIES) <= {address.path for address in list_routes(closed_site.server.url)}
 
 
-def test_nothing_is_read_without_a_token_also_after_it_was_read_with_one(closed_site: ClosedSite) -> None:
+def test_nothing_can_be_read_without_a_token_even_after_it_was_cached(closed_site: ClosedSite) -> None:
     checked_count = 0
     requests: list[tuple[str, str, str | None]] = [(method, "*/*", None) for method in METHODS]
     requests += [("GET", "text/html", None), ("GET", "*/*", "lex_unheard-of")]
@@ -98,7 +98,7 @@ def test_nothing_is_read_without_a_token_also_after_it_was_read_with_one(closed_
     assert checked_count >= 40  # otherwise the paths that show it were not requested properly
 
 
-def test_a_form_that_is_sent_too_late_is_kept_until_someone_has_signed_in(closed_site: ClosedSite) -> None:
+def test_a_form_submitted_after_the_session_expired_is_kept_until_sign_in(closed_site: ClosedSite) -> None:
     visitor = BrowserlessClient(closed_site.server)
     name = visitor.sign_in("curator")
     visitor.open("/propose/concept")
@@ -115,19 +115,19 @@ def test_a_form_that_is_sent_too_late_is_kept_until_someone_has_signed_in(closed
     assert visitor.response.headers["location"] == "/sign-in?next=%2Fimport"
 
 
-def test_an_address_that_is_not_there_is_refused_as_any_other(closed_site: ClosedSite) -> None:
+def test_an_unknown_path_is_rejected_like_any_other(closed_site: ClosedSite) -> None:
     for target in ("/nothing", "/api/v1/nothing", "/statics", "/healthz/", "//healthz", "/static", "/api/v1/sign-in/"):
         assert closed_site.send("GET", target).status == 401, target
         assert closed_site.send("GET", target, closed_site.token).status in (404, 405), target
 
 
-def test_the_probes_stay_open_and_tell_nothing(closed_site: ClosedSite) -> None:
+def test_the_health_probes_stay_public_and_reveal_nothing(closed_site: ClosedSite) -> None:
     for path in ("/healthz", "/readyz"):
         assert closed_site.send("GET", path).json == {"status": "ok"}
     assert closed_site.send("GET", "/static/style.css").status == 200
 
 
-def test_who_has_a_password_gets_a_token_in_a_closed_catalogue_too(closed_site: ClosedSite) -> None:
+def test_a_password_can_be_exchanged_for_a_token_in_a_closed_catalogue(closed_site: ClosedSite) -> None:
     user = closed_site.server.post_json("/api/v1/users", {"name": "Ada", "role": "contributor"}, closed_site.token).json
     headers = {"Authorization": f"Bearer {closed_site.token}", "Content-Type": "application/json"}
     password = '{"password": "correct horse battery"}'
@@ -136,7 +136,7 @@ def test_who_has_a_password_gets_a_token_in_a_closed_catalogue_too(closed_site: 
     assert SECRET in closed_site.send("GET", "/api/v-alpha/concept", signed.json["token"]).body.decode()
 
 
-def test_a_token_that_is_revoked_reads_no_more_nor_hears_of_changes(closed_site: ClosedSite) -> None:
+def test_a_revoked_token_can_neither_read_nor_receive_events(closed_site: ClosedSite) -> None:
     new_token = closed_site.server.post_json("/api/v1/tokens", {"role": "contributor"}, closed_site.token).json
     lent = new_token["token"]
     listening = closed_site.server.connect()
@@ -158,7 +158,7 @@ def test_a_token_that_is_revoked_reads_no_more_nor_hears_of_changes(closed_site:
     assert b"Never heard of" not in remaining
 
 
-def test_an_open_catalogue_lets_any_cache_and_any_page_have_it(shared_server: Server) -> None:
+def test_responses_of_an_open_catalogue_allow_shared_caches_and_cross_origin_reads(shared_server: Server) -> None:
     response = shared_server.get("/api/v-alpha/concept")
     assert response.headers["cache-control"] == "no-cache"
     assert response.headers["access-control-allow-origin"] == "*"

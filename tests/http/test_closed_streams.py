@@ -25,7 +25,7 @@ def open_stream(server: Server, secret: str) -> tuple[HTTPConnection, HTTPRespon
 
 
 @pytest.mark.parametrize("revocation", ["revoked", "made with a revoked one", "erased", "password", "expired"])
-def test_a_stream_ends_with_its_token(url: str, revocation: str) -> None:
+def test_a_stream_ends_when_its_token_becomes_invalid(url: str, revocation: str) -> None:
     with Server(url, LEXARIUM_READ="token") as server:
         database = Database(url)
         account = add_account(database, "Ada", Role.CONTRIBUTOR)

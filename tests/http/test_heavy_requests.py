@@ -70,7 +70,7 @@ def is_done(future: "Future[HttpResponse]") -> bool:
 
 
 @pytest.mark.parametrize("heavy", HEAVY_REQUESTS)
-def test_heavy_requests_past_the_limit_are_refused_and_readers_are_served(
+def test_heavy_requests_beyond_the_limit_are_rejected_while_reads_are_served(
     new_url: DatabaseUrlFactory, heavy: Callable[[Server], HttpResponse]
 ) -> None:
     url = new_url("postgres")
@@ -91,7 +91,7 @@ def test_heavy_requests_past_the_limit_are_refused_and_readers_are_served(
         assert {future.result().status for future in futures} <= {200, 503}
 
 
-def test_a_heavy_request_waits_its_turn_and_is_refused_where_that_takes_too_long(new_url: DatabaseUrlFactory) -> None:
+def test_a_heavy_request_is_rejected_after_waiting_too_long(new_url: DatabaseUrlFactory) -> None:
     url = new_url("postgres")
     settings = {**SLOW_SETTINGS, "LEXARIUM_HEAVY_SECONDS": "1", "LEXARIUM_CACHE_MB": "0"}
     with Server(url, **settings) as server, ThreadPoolExecutor(3) as threads:
@@ -107,7 +107,7 @@ def test_a_heavy_request_waits_its_turn_and_is_refused_where_that_takes_too_long
         assert sorted(future.result().status for future in futures) == [200, 503, 503]
 
 
-def test_one_client_has_only_so_much_text_annotated_at_once(new_url: DatabaseUrlFactory) -> None:
+def test_the_amount_of_text_annotated_at_once_is_limited_per_client(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_ANNOTATE_MB="10") as server:
         connection = server.connect()
         connection.putrequest("POST", "/api/v1/annotate")

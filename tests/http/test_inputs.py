@@ -15,7 +15,7 @@ REQUESTS = 800
 
 
 @pytest.mark.full
-def test_whatever_is_sent_the_server_answers_as_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_requests_get_documented_responses(capsys: pytest.CaptureFixture[str]) -> None:
     with request_fuzz.create_fuzzer(random.Random(1)) as fuzzer:
         for _ in range(REQUESTS):
             fuzzer.send_random()
@@ -27,7 +27,7 @@ def test_whatever_is_sent_the_server_answers_as_it_says(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(6, marks=pytest.mark.full)])
-def test_a_spoilt_file_of_any_format_is_taken_whole_or_not_at_all(rounds: int) -> None:
+def test_a_corrupted_file_of_any_format_is_imported_completely_or_not_at_all(rounds: int) -> None:
     rng = random.Random(2)
     with import_fuzz.create_fuzzer() as fuzzer:
         for _ in range(rounds):
@@ -39,7 +39,7 @@ def test_a_spoilt_file_of_any_format_is_taken_whole_or_not_at_all(rounds: int) -
     assert {label.rpartition(" ")[2] for label in fuzzer.counts} == {"taken", "refused"}
 
 
-def test_what_is_spoilt_was_good_before() -> None:
+def test_the_files_to_corrupt_are_valid() -> None:
     with import_fuzz.create_fuzzer() as fuzzer:
         for name, file_format in FORMATS.items():
             path = fuzzer.folder / f"good{file_format.extensions[0]}"

@@ -111,7 +111,7 @@ def try_sign_in(server: Server, source: str, **headers: str) -> HttpResponse:
     return http_response
 
 
-def test_answers_are_the_same_as_without_it(site: Server) -> None:
+def test_responses_through_nginx_equal_direct_ones(site: Server) -> None:
     first = site.get(TASK_LIST_PATH, Accept_Encoding="gzip")
     assert (first.status, first.body[:2]) == (200, b"\x1f\x8b")
     assert first.headers["etag"].endswith('gzip"')
@@ -122,7 +122,7 @@ def test_answers_are_the_same_as_without_it(site: Server) -> None:
     assert manifest["view"]["url"].startswith(f"http://{HOST}:{site.port}/")
 
 
-def test_clients_are_told_apart_by_their_own_address_and_cannot_choose_it(site: Server) -> None:
+def test_clients_are_identified_by_their_real_address_and_cannot_spoof_it(site: Server) -> None:
     tries = 8  # more than both processes allow together
     spoofed = [try_sign_in(site, "127.0.0.1", X_Forwarded_For=f"10.0.0.{number}").status for number in range(tries)]
     assert 429 in spoofed
@@ -169,7 +169,7 @@ def test_a_reload_replaces_every_worker_and_loses_no_request(site: Server) -> No
     assert sorted(listed_ids) == sorted(record_ids)
 
 
-def test_a_socket_that_is_in_use_is_refused_and_one_that_was_left_behind_is_not(
+def test_a_socket_in_use_is_rejected_and_a_stale_one_is_replaced(
     folder: Path, site: Server, new_url: DatabaseUrlFactory
 ) -> None:
     url = new_url("sqlite")
@@ -230,14 +230,14 @@ def nodes() -> Iterator[tuple[list[FakeNode], Server]]:
         node.server_close()
 
 
-def test_nodes_that_refuse_one_thing_are_asked_for_others(nodes: tuple[list[FakeNode], Server]) -> None:
+def test_nodes_that_reject_one_request_still_receive_others(nodes: tuple[list[FakeNode], Server]) -> None:
     fake_nodes, site = nodes
     assert [site.get("/unfinished").status for _ in range(4)] == [503] * 4
     assert [len(node.requests) for node in fake_nodes] == [4, 4, 4]
     assert [site.get("/finished").status for _ in range(9)] == [200] * 9
 
 
-def test_who_imports_is_sent_to_one_node_from_any_address_and_others_to_others(
+def test_all_requests_of_an_importing_session_are_routed_to_one_node(
     nodes: tuple[list[FakeNode], Server],
 ) -> None:
     fake_nodes, site = nodes
@@ -258,7 +258,7 @@ def test_who_imports_is_sent_to_one_node_from_any_address_and_others_to_others(
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])
-def test_a_write_that_may_have_been_done_is_sent_to_no_other_node(
+def test_a_write_that_may_have_succeeded_is_not_retried_on_another_node(
     nodes: tuple[list[FakeNode], Server], method: str
 ) -> None:
     fake_nodes, site = nodes

@@ -28,7 +28,7 @@ def server(sample_url: DatabaseUrlFactory) -> Iterator[Server]:
         ("/reconcile", 200), ("/api/v1/me", 401), ("/api/v-alpha/concept/", 308),
     ],
 )  # fmt: skip
-def test_every_answer_of_the_application_has_it(server: Server, target: str, status: int) -> None:
+def test_every_response_of_the_application_has_the_nosniff_header(server: Server, target: str, status: int) -> None:
     for _ in range(2):  # the second may come from the cache
         response = server.get(target)
         assert (response.status, response.headers["x-content-type-options"]) == (status, "nosniff")
@@ -51,13 +51,13 @@ def test_every_answer_of_the_application_has_it(server: Server, target: str, sta
     ],
     ids=lambda value: str(value) if isinstance(value, int) else "",
 )  # fmt: skip
-def test_every_refusal_of_a_request_has_it(server: Server, request_sent: bytes, status: int) -> None:
+def test_every_rejected_request_gets_the_nosniff_header(server: Server, request_sent: bytes, status: int) -> None:
     response = send_raw(server, request_sent)
     assert response.startswith(b"HTTP/1.1 %d " % status)
     assert response.count(NOSNIFF) == 1
 
 
-def test_a_refused_connection_has_it(new_url: DatabaseUrlFactory) -> None:
+def test_a_rejected_connection_gets_the_nosniff_header(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_CONNECTIONS="1") as server:
         connection = server.connect()
         connection.connect()

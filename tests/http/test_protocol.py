@@ -13,7 +13,7 @@ from tests.support.sockets import send_raw
 from tests.support.v1_client import V1Client
 
 
-def test_headers_that_do_not_end_are_not_waited_for(short_timeout_server: Server) -> None:
+def test_incomplete_headers_time_out(short_timeout_server: Server) -> None:
     response = send_raw(short_timeout_server, b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
     assert response.startswith(b"HTTP/1.1 408 ")
     assert b"application/problem+json" in response
@@ -24,7 +24,7 @@ def test_headers_that_do_not_end_are_not_waited_for(short_timeout_server: Server
     assert b"HTTP/1.1 408 " in second_response
 
 
-def test_a_body_that_does_not_end_is_not_waited_for(short_timeout_server: Server) -> None:
+def test_an_incomplete_body_times_out(short_timeout_server: Server) -> None:
     token = short_timeout_server.create_token("curator").encode()
     for path, kind in ((b"concept", b"application/json"), (b"batch", b"application/x-ndjson")):
         head = b"POST /api/v1/%b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\n" % (path, token)
@@ -32,13 +32,13 @@ def test_a_body_that_does_not_end_is_not_waited_for(short_timeout_server: Server
         assert send_raw(short_timeout_server, head, b"{").startswith(b"HTTP/1.1 408 ")
 
 
-def test_an_address_that_is_too_long_is_a_414(shared_server: Server) -> None:
+def test_a_too_long_url_gets_a_414(shared_server: Server) -> None:
     response = shared_server.get("/api/v1/concept?ids=" + "x" * 70_000)
     assert (response.status, response.headers["content-type"]) == (414, "application/problem+json")
     assert shared_server.get("/api/v1/concept?ids=" + "x" * 1_000_000).status == 414
 
 
-def test_what_is_no_http_is_a_problem_too(shared_server: Server) -> None:
+def test_data_that_is_not_http_gets_a_problem_document(shared_server: Server) -> None:
     response = send_raw(shared_server, b"\x16\x03\x01\x02\x00\r\n\r\n")
     assert response.startswith(b"HTTP/1.1 400 ")
     assert b"application/problem+json" in response
@@ -61,7 +61,7 @@ def _get_cpu_seconds(server: Server) -> float:
 
 
 @pytest.mark.full
-def test_many_who_sign_in_at_once_do_not_take_the_memory(new_url: DatabaseUrlFactory) -> None:
+def test_concurrent_sign_ins_use_limited_memory(new_url: DatabaseUrlFactory) -> None:
     with SpawnedServer(new_url("sqlite"), LEXARIUM_SIGN_IN_RATE="5") as server:
 
         def sign_in(name: str) -> HttpResponse:
@@ -78,7 +78,7 @@ def _get_peak_mb(server: Server) -> int:
     return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
-def test_whoever_guesses_at_an_account_does_not_lock_its_owner_out(new_url: DatabaseUrlFactory) -> None:
+def test_password_guesses_from_elsewhere_do_not_lock_out_the_owner_of_an_account(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_SIGN_IN_RATE="2") as server:
 
         def sign_in(address: str, name: str = "Ada") -> int:
@@ -94,7 +94,7 @@ def test_whoever_guesses_at_an_account_does_not_lock_its_owner_out(new_url: Data
         assert 429 in [sign_in("127.0.0.4", str(number)) for number in range(40)]
 
 
-def test_a_name_that_no_encoding_can_hold_is_logged(tmp_path: Path) -> None:
+def test_a_path_that_is_not_valid_unicode_can_be_logged(tmp_path: Path) -> None:
     with Server(f"sqlite:///{tmp_path}/caf\udce9.db", LEXARIUM_LOG="json") as server:
         assert server.get("/api/v-alpha/task").status == 200
     lines = [json.loads(line) for line in server.log.splitlines()]

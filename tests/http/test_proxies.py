@@ -18,7 +18,7 @@ def get_scheme(server: Server, **headers: str) -> str:
     return address.partition(":")[0]
 
 
-def test_headers_are_believed_only_where_the_proxy_is_trusted(new_url: DatabaseUrlFactory) -> None:
+def test_forwarded_headers_are_used_only_from_trusted_proxies(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     with Server(url) as server:
         assert get_scheme(server, X_Forwarded_Proto="https") == "http"
@@ -42,7 +42,7 @@ def test_headers_are_believed_only_where_the_proxy_is_trusted(new_url: DatabaseU
         assert try_sign_ins(server, "2001:db8::2", "2001:db8:0:1::1", "::ffff:203.0.113.8") == [429, 401, 429]
 
 
-def test_an_account_is_not_tried_without_end_from_many_addresses_and_its_owner_gets_in() -> None:
+def test_sign_ins_from_many_addresses_are_limited_without_locking_out_the_owner() -> None:
     sign_ins = SignInLimiter(2)
 
     def is_allowed(address: str) -> bool:
@@ -60,7 +60,7 @@ def test_an_account_is_not_tried_without_end_from_many_addresses_and_its_owner_g
     assert is_allowed("198.51.100.1"), "where its owner has signed in before"
 
 
-def test_lists_in_several_lines_and_addresses_with_ports_are_read(new_url: DatabaseUrlFactory) -> None:
+def test_forwarded_headers_may_have_several_lines_and_addresses_with_ports(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_TRUSTED_PROXIES="127.0.0.0/8", LEXARIUM_SIGN_IN_RATE="1") as server:
         assert get_scheme(server, X_Forwarded_Proto="http, https") == "https"
         assert try_sign_ins(server, "203.0.113.7:4711", "203.0.113.7", "[2001:db8::1]:4711", "2001:db8::1") == [
@@ -91,6 +91,6 @@ def try_sign_ins(server: Server, *forwarded: str) -> list[int]:
     return codes
 
 
-def test_what_is_no_address_is_refused_by_name() -> None:
+def test_an_invalid_proxy_address_is_reported() -> None:
     with pytest.raises(SettingError, match=r"trusted_proxies .*must list addresses or networks: .*nginx"):
         Settings.from_environment({"LEXARIUM_TRUSTED_PROXIES": "10.0.0.0/8, nginx"})

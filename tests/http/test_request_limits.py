@@ -67,7 +67,7 @@ def test_there_are_at_most_100_headers(server: Server) -> None:
     assert parse_status(send_raw(server, HEAD + build_headers(9_000, 200_000))) == 431  # without their end
 
 
-def test_a_long_address_may_have_long_headers_too(server: Server) -> None:
+def test_the_length_of_the_url_does_not_count_towards_the_limit_of_headers(server: Server) -> None:
     target = b"GET /healthz?" + b"q" * (65_535 - len("/healthz?")) + b" HTTP/1.1\r\n"
     assert parse_status(send_raw(server, target + HOST + CLOSE + build_headers(50, 60_000) + b"\r\n")) == 200
     assert parse_status(send_raw(server, target.replace(b"?", b"?q") + HOST + CLOSE + b"\r\n")) == 414
@@ -80,13 +80,13 @@ def test_trailers_count_as_headers(server: Server) -> None:
     assert parse_status(send_raw(server, CHUNKED + build_headers(1, 200_000)[:-2])) == 431
 
 
-def test_pipelined_requests_count_each_for_itself(server: Server) -> None:
+def test_each_pipelined_request_has_its_own_limits(server: Server) -> None:
     request = HEAD + build_headers(2, 40_000) + b"\r\n"
     response = send_raw(server, request * 4 + HEAD + CLOSE + b"\r\n")
     assert response.count(b"HTTP/1.1 200 OK") == 5
 
 
-def test_few_requests_wait_behind_one_that_takes_long(server: Server) -> None:
+def test_the_number_of_pipelined_requests_is_limited(server: Server) -> None:
     stream = b"GET /api/v1/changes HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
         client.sendall(stream)
@@ -114,7 +114,7 @@ def test_a_request_has_one_host(server: Server) -> None:
     assert parse_status(send_raw(server, HEAD + CLOSE + b"\r\n")) == 200
 
 
-def test_a_body_that_is_not_http_is_answered(server: Server) -> None:
+def test_an_invalid_chunked_body_gets_a_400(server: Server) -> None:
     assert parse_status(send_raw(server, CHUNKED.partition(b"\r\n0\r\n")[0] + b"\r\nnot a length\r\n")) == 400
 
 
@@ -139,7 +139,7 @@ def attack(server: Server, start: bytes, size: int) -> socket.socket:
 
 
 @pytest.mark.parametrize("start", [HEAD, CHUNKED, HEAD + b"X-Long: "], ids=["headers", "trailers", "line"])
-def test_headers_without_end_take_no_memory(server: Server, start: bytes) -> None:
+def test_endless_headers_do_not_use_up_memory(server: Server, start: bytes) -> None:
     before = get_private_memory_bytes(server.pid)
     with ExitStack() as stack:
         clients = [stack.enter_context(attack(server, start, 10 * MEBIBYTE)) for _ in range(20)]
@@ -149,7 +149,7 @@ def test_headers_without_end_take_no_memory(server: Server, start: bytes) -> Non
     wait_until(lambda: get_private_memory_bytes(server.pid) - before < 16 * MEBIBYTE)
 
 
-def test_what_is_held_of_all_incomplete_headers_is_bounded(new_url: DatabaseUrlFactory) -> None:
+def test_the_total_size_of_incomplete_headers_is_limited(new_url: DatabaseUrlFactory) -> None:
     limits = {"LEXARIUM_BATCH_MB": "1", "LEXARIUM_BODIES_MB": "1"}
     with Server(new_url("sqlite"), **limits) as server, ExitStack() as stack:
         clients = []
@@ -171,7 +171,7 @@ def test_what_is_held_of_all_incomplete_headers_is_bounded(new_url: DatabaseUrlF
         wait_until(lambda: read_metrics(server)["lexarium_bodies_bytes"] == 0)
 
 
-def test_connections_are_bounded(new_url: DatabaseUrlFactory) -> None:
+def test_the_number_of_connections_is_limited(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_CONNECTIONS="5") as server, ExitStack() as stack:
 
         def connect() -> socket.socket:
@@ -193,7 +193,7 @@ def test_connections_are_bounded(new_url: DatabaseUrlFactory) -> None:
         assert server.get("/healthz").status == 200
 
 
-def test_nobody_stays_by_sending_line_breaks(short_timeout_server: Server) -> None:
+def test_a_connection_that_sends_only_line_breaks_is_closed(short_timeout_server: Server) -> None:
     with socket.create_connection(("127.0.0.1", short_timeout_server.port), timeout=30) as client:
         client.sendall(HEAD + b"\r\n")
         assert parse_status(receive(client)) == 200
@@ -203,7 +203,7 @@ def test_nobody_stays_by_sending_line_breaks(short_timeout_server: Server) -> No
 
 @pytest.mark.parametrize("target", [b"/healthz", b"/api/v-alpha/concept"])
 @pytest.mark.parametrize("connection", [b"", CLOSE])
-def test_nobody_stays_by_sending_a_body_that_is_answered_already(
+def test_a_connection_that_keeps_sending_a_body_after_the_response_is_closed(
     short_timeout_server: Server, target: bytes, connection: bytes
 ) -> None:
     assert short_timeout_server.get(target.decode()).status == 200  # so that its response is cached

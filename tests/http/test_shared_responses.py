@@ -65,7 +65,9 @@ def admin(shared_server: Server) -> V1Client:
         ("/api/v1/concept/{id}/relations", "*/*"),
     ],
 )
-def test_a_record_stays_cached_until_it_or_what_it_shows_changes(curator: V1Client, path: str, accept: str) -> None:
+def test_a_record_stays_cached_until_its_content_or_shown_relations_change(
+    curator: V1Client, path: str, accept: str
+) -> None:
     server, kind = curator.server, curator.create(name="kind")
     record = curator.create(name="shown", relations={"KINDOF": [kind["id"]]})
     path = path.format(id=record["id"])
@@ -77,7 +79,7 @@ def test_a_record_stays_cached_until_it_or_what_it_shows_changes(curator: V1Clie
     assert is_cached(server, path, accept)
 
 
-def test_the_page_of_a_record_follows_what_it_is_related_to(curator: V1Client) -> None:
+def test_the_cached_page_of_a_record_is_updated_with_its_related_records(curator: V1Client) -> None:
     server, record = curator.server, curator.create(name="whole")
     path = f"/id/{record['id']}"
     assert b"its part" not in get(server, path).body
@@ -105,7 +107,7 @@ def test_pages_and_lists_are_compressed_once_and_revalidated(curator: V1Client) 
         assert len(set(seen.values())) == len(seen) or "content-encoding" not in again.headers
 
 
-def test_head_is_answered_with_the_headers_of_get(curator: V1Client) -> None:
+def test_head_has_the_headers_of_get(curator: V1Client) -> None:
     server, record = curator.server, curator.create(name="head")
     for path in (f"/id/{record['id']}", f"/api/v1/concept/{record['id']}"):
         got = get(server, path)
@@ -114,7 +116,7 @@ def test_head_is_answered_with_the_headers_of_get(curator: V1Client) -> None:
         assert {**head.headers, "date": ""} == {**got.headers, "date": ""}
 
 
-def test_head_of_a_file_that_was_not_requested_before_has_its_length(curator: V1Client) -> None:
+def test_head_of_a_release_file_has_its_length_before_the_first_download(curator: V1Client) -> None:
     curator.create(name="in a release")
     assert curator.send("POST", "releases", {"name": "first"}).status == 201
     path = "/api/v1/vocabularies/main/releases/first/files/csv"
@@ -123,7 +125,7 @@ def test_head_of_a_file_that_was_not_requested_before_has_its_length(curator: V1
     assert (head.status, head.headers["content-length"]) == (200, length)
 
 
-def test_readers_with_a_token_or_a_session_are_not_answered_from_the_cache(curator: V1Client) -> None:
+def test_requests_with_a_token_or_session_are_not_served_from_the_cache(curator: V1Client) -> None:
     server, record = curator.server, curator.create(name="own")
     path, token = f"/id/{record['id']}", f"Bearer {curator.token}"
     get(server, path)
@@ -138,7 +140,7 @@ def test_readers_with_a_token_or_a_session_are_not_answered_from_the_cache(curat
     assert "access-control-allow-origin" in server.get(v1_path).headers
 
 
-def test_responses_are_kept_apart_by_language_format_and_host(curator: V1Client) -> None:
+def test_responses_are_cached_separately_by_language_format_and_host(curator: V1Client) -> None:
     server = curator.server
     record = curator.create(name="colour", names=[{"text": "colour", "lang": "en"}, {"text": "Farbe", "lang": "de"}])
     path = f"/id/{record['id']}"
@@ -150,7 +152,7 @@ def test_responses_are_kept_apart_by_language_format_and_host(curator: V1Client)
             assert host.encode() in get(server, path, Host=host).body
 
 
-def test_a_vocabulary_that_becomes_private_is_not_shown_any_more(admin: V1Client) -> None:
+def test_a_vocabulary_that_becomes_private_is_no_longer_shown(admin: V1Client) -> None:
     server = admin.server
     created = admin.send("POST", "vocabularies", {"slug": "shy", "title": "Shy", "schema": "skos"})
     assert created.status == 201, created.body
@@ -168,7 +170,7 @@ def test_a_vocabulary_that_becomes_private_is_not_shown_any_more(admin: V1Client
         assert (b"secret" in get(server, "/changes").body) is not is_private
 
 
-def test_a_release_and_an_erased_account_are_seen_by_the_next_reader(admin: V1Client) -> None:
+def test_a_release_or_an_erased_account_is_visible_to_the_next_request(admin: V1Client) -> None:
     server, record = admin.server, admin.create(name="released")
     path = "/?vocabulary=main"
     assert b"2026-r1" not in get(server, path).body
@@ -183,7 +185,7 @@ def test_a_release_and_an_erased_account_are_seen_by_the_next_reader(admin: V1Cl
     assert account["name"].encode() not in get(server, history).body
 
 
-def test_nothing_of_a_private_catalogue_is_sent_to_anonymous_readers(new_url: DatabaseUrlFactory) -> None:
+def test_content_of_a_private_catalogue_is_never_sent_to_anonymous_readers(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_READ="token") as server:
         curator = V1Client(server, "curator")
         record = curator.create(name="closed")

@@ -44,7 +44,7 @@ def connect_slowly(server: Server, data: str) -> socket.socket:
 
 
 @pytest.mark.full
-def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: DatabaseUrlFactory) -> None:
+def test_a_thousand_slow_clients_block_no_other_requests_and_are_disconnected(new_url: DatabaseUrlFactory) -> None:
     with (
         raise_file_limit(),
         Server(new_url("sqlite"), LEXARIUM_BODY_SECONDS=str(SECONDS), LEXARIUM_WRITE_BURST="1000") as server,
@@ -80,7 +80,7 @@ def test_a_thousand_slow_clients_stop_nobody_and_are_dropped(new_url: DatabaseUr
     assert "Traceback" not in server.log
 
 
-def test_what_is_held_of_bodies_that_come_slowly_is_bounded(new_url: DatabaseUrlFactory) -> None:
+def test_the_memory_for_slowly_sent_bodies_is_limited(new_url: DatabaseUrlFactory) -> None:
     limits = {"LEXARIUM_BATCH_MB": "1", "LEXARIUM_BODIES_MB": "16", "LEXARIUM_WRITE_BURST": "1000"}
     with raise_file_limit(), Server(new_url("sqlite"), **limits) as server, ExitStack() as open_still:
         token = server.create_token("curator")

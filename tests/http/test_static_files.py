@@ -14,7 +14,9 @@ OWN_FILES = sorted(path.name for path in STATIC.iterdir() if path.is_file())
 
 
 @pytest.mark.parametrize("name", OWN_FILES)
-def test_a_file_is_kept_for_good_under_its_version_and_revalidated_without(shared_server: Server, name: str) -> None:
+def test_a_versioned_static_file_is_immutable_and_an_unversioned_one_is_revalidated(
+    shared_server: Server, name: str
+) -> None:
     response = shared_server.get(static_url(name))
     assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert response.body == (STATIC / name).read_bytes()
@@ -24,7 +26,7 @@ def test_a_file_is_kept_for_good_under_its_version_and_revalidated_without(share
     assert (not_modified.status, not_modified.body) == (304, b"")
 
 
-def test_styles_are_compressed_as_the_client_prefers(shared_server: Server) -> None:
+def test_stylesheets_are_compressed_as_the_client_prefers(shared_server: Server) -> None:
     original = (STATIC / "style.css").read_bytes()
     zstd = shared_server.get("/static/style.css", Accept_Encoding="gzip, zstd")
     assert zstd.headers["content-encoding"] == "zstd"
@@ -36,7 +38,7 @@ def test_styles_are_compressed_as_the_client_prefers(shared_server: Server) -> N
     assert zipped.headers["vary"] == "Accept-Encoding"
 
 
-def test_fonts_are_kept_for_good_and_not_compressed_again(shared_server: Server) -> None:
+def test_fonts_are_immutable_and_not_compressed_again(shared_server: Server) -> None:
     for name in PRELOADED_FONTS:
         response = shared_server.get(static_url(name), Accept_Encoding="gzip, zstd")
         assert "immutable" in response.headers["cache-control"]
@@ -44,7 +46,7 @@ def test_fonts_are_kept_for_good_and_not_compressed_again(shared_server: Server)
         assert "content-encoding" not in response.headers
 
 
-def test_files_of_others_stand_with_their_licence_in_folders_that_name_the_version() -> None:
+def test_vendored_files_have_a_licence_and_a_folder_named_after_their_version() -> None:
     page = (Path(__file__).parents[2] / "docs" / "dependencies.md").read_text()
     for folder in (STATIC / "vendor").iterdir():
         assert (folder / "LICENSE.txt").stat().st_size > 1_000

@@ -32,7 +32,7 @@ def large_catalogue(
 LargeCatalogue = tuple[Server, list[dict[str, object]]]
 
 
-def test_a_collection_past_the_limit_is_whole(large_catalogue: LargeCatalogue) -> None:
+def test_a_collection_larger_than_the_cache_limit_is_sent_completely(large_catalogue: LargeCatalogue) -> None:
     server, records = large_catalogue
     for _ in range(2):
         response = server.get("/api/v-alpha/concept")
@@ -43,7 +43,7 @@ def test_a_collection_past_the_limit_is_whole(large_catalogue: LargeCatalogue) -
         assert response.headers["content-type"] == "application/json"
 
 
-def test_it_is_compressed_as_it_streams(large_catalogue: LargeCatalogue) -> None:
+def test_a_streamed_collection_is_compressed(large_catalogue: LargeCatalogue) -> None:
     server, records = large_catalogue
     zipped = server.get("/api/v-alpha/concept", Accept_Encoding="gzip")
     assert json.loads(gzip.decompress(zipped.body)) == records
@@ -51,7 +51,7 @@ def test_it_is_compressed_as_it_streams(large_catalogue: LargeCatalogue) -> None
     assert json.loads(zstandard.ZstdDecompressor().decompressobj().decompress(zstd.body)) == records
 
 
-def test_it_has_an_etag_and_a_head(large_catalogue: LargeCatalogue) -> None:
+def test_a_streamed_collection_supports_etags_and_head(large_catalogue: LargeCatalogue) -> None:
     server, _ = large_catalogue
     etag = server.get("/api/v-alpha/concept").headers["etag"]
     assert server.get("/api/v-alpha/concept", If_None_Match=etag).status == 304
@@ -59,20 +59,20 @@ def test_it_has_an_etag_and_a_head(large_catalogue: LargeCatalogue) -> None:
     assert (head.status, head.body, head.headers["etag"]) == (200, b"", etag)
 
 
-def test_search_streams_too(large_catalogue: LargeCatalogue) -> None:
+def test_search_results_are_streamed(large_catalogue: LargeCatalogue) -> None:
     server, records = large_catalogue
     hits = server.get("/api/v-alpha/search").json
     assert [hit["ID(c)"] for hit in hits] == list(range(1, len(records) + 1))
 
 
-def test_one_record_of_it_is_kept(large_catalogue: LargeCatalogue) -> None:
+def test_single_records_of_a_large_collection_are_cached(large_catalogue: LargeCatalogue) -> None:
     server, records = large_catalogue
     response = server.get(f"/api/v-alpha/concept?id={records[5]['id']}")
     assert response.json["name"] == records[5]["name"]
     assert "content-length" in response.headers
 
 
-def test_clients_that_leave_in_the_middle_do_no_harm(large_catalogue: LargeCatalogue) -> None:
+def test_clients_that_disconnect_during_a_stream_do_not_block_writes(large_catalogue: LargeCatalogue) -> None:
     server, _ = large_catalogue
     token = server.create_token("curator")
     for number in range(20):
@@ -85,7 +85,7 @@ def test_clients_that_leave_in_the_middle_do_no_harm(large_catalogue: LargeCatal
         assert server.get(response.headers["location"]).json["id"] == response.json["id"]
 
 
-def test_a_body_that_streams_stays_of_one_state_while_others_write(large_catalogue: LargeCatalogue) -> None:
+def test_a_streamed_response_is_a_consistent_snapshot_during_writes(large_catalogue: LargeCatalogue) -> None:
     server, _ = large_catalogue
     before = server.get("/api/v-alpha/concept")
     token = server.create_token("curator")
@@ -102,7 +102,7 @@ def test_a_body_that_streams_stays_of_one_state_while_others_write(large_catalog
     assert {record["id"] for record in after} >= {record["id"] for record in records}
 
 
-def test_slow_readers_do_not_stop_others(large_catalogue: LargeCatalogue) -> None:
+def test_slow_readers_do_not_block_other_requests(large_catalogue: LargeCatalogue) -> None:
     server, records = large_catalogue
     slow = []
     for _ in range(60):
@@ -117,7 +117,7 @@ def test_slow_readers_do_not_stop_others(large_catalogue: LargeCatalogue) -> Non
         connection.close()
 
 
-def test_a_worker_without_a_cache_still_answers(sample_url: DatabaseUrlFactory) -> None:
+def test_a_worker_without_a_cache_serves_requests(sample_url: DatabaseUrlFactory) -> None:
     with Server(sample_url("sqlite"), LEXARIUM_CACHE_MB="0") as server:
         records = server.get("/api/v-alpha/task").json
         assert server.get(f"/api/v-alpha/task?id={records[0]['id']}").json["type"] == "task"

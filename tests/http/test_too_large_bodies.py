@@ -111,7 +111,7 @@ def large_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         send_by_curl, send_at_once_by_curl, send_chunks_by_curl,
     ],
 )  # fmt: skip
-def test_every_client_reads_the_413(server: Server, large_file: tuple[Path, str], send: Send) -> None:
+def test_http_clients_receive_the_413(server: Server, large_file: tuple[Path, str], send: Send) -> None:
     status, body = send(f"http://127.0.0.1:{server.port}/api/v1/annotate", *large_file)
     assert status == 413
     assert json.loads(body)["status"] == 413
@@ -125,7 +125,7 @@ fetch(path, {method: "POST", headers: {"Content-Type": kind}, body: new Uint8Arr
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_script_in_a_browser_reads_the_413(browser: Browser, size: int) -> None:
+def test_a_script_in_a_browser_receives_the_413(browser: Browser, size: int) -> None:
     browser.open("/")
     browser.driver.set_script_timeout(120)
     arguments = ("/api/v1/annotate", size * MEBIBYTE + 1, KINDS[size])
@@ -134,7 +134,7 @@ def test_a_script_in_a_browser_reads_the_413(browser: Browser, size: int) -> Non
     assert all("413" in complaint for complaint in browser.console_errors())
 
 
-def test_a_form_with_too_large_a_file_is_answered_with_a_page(
+def test_uploading_a_too_large_file_in_a_form_shows_an_error_page(
     browser: Browser, new_url: DatabaseUrlFactory, large_file: tuple[Path, str]
 ) -> None:
     with Server(new_url("sqlite"), LEXARIUM_UPLOAD_MB="1") as server:
@@ -146,7 +146,7 @@ def test_a_form_with_too_large_a_file_is_answered_with_a_page(
         browser.console_errors()
 
 
-def test_a_connection_goes_on_after_the_rest_of_a_body_was_discarded(server: Server) -> None:
+def test_a_connection_is_reused_after_the_rest_of_a_body_was_discarded(server: Server) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     for _ in range(2):
         connection.request("POST", "/api/v1/annotate", b" " * (11 * MEBIBYTE), {"Content-Type": "text/plain"})
@@ -160,7 +160,7 @@ def test_a_connection_goes_on_after_the_rest_of_a_body_was_discarded(server: Ser
 
 
 @pytest.mark.parametrize("connection", ["close", "keep-alive"])
-def test_a_body_without_end_is_broken_off(new_url: DatabaseUrlFactory, connection: str) -> None:
+def test_an_endless_body_is_cut_off(new_url: DatabaseUrlFactory, connection: str) -> None:
     with Server(new_url("sqlite"), LEXARIUM_BODY_SECONDS="3600") as server:
         head = f"POST /api/v1/annotate HTTP/1.1\r\nHost: x\r\nConnection: {connection}\r\nContent-Type: text/plain\r\n"
         with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:

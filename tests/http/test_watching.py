@@ -36,7 +36,7 @@ def format_requests_metric(method: str, route: str, status: int) -> str:
     return f'lexarium_requests_total{{method="{method}",route="{route}",status="{status}"}}'
 
 
-def test_requests_are_counted_by_route_and_status_wherever_they_are_answered(server: Server) -> None:
+def test_requests_are_counted_by_route_and_status_at_every_layer(server: Server) -> None:
     token = server.create_token("curator")
     record = server.post_json("/api/v1/concept", {"name": "x"}, token).json["id"]
     for target in (
@@ -73,7 +73,7 @@ def test_requests_are_counted_by_route_and_status_wherever_they_are_answered(ser
     wait_until(lambda: read_metrics(server)["lexarium_index_behind"] == 0)
 
 
-def test_a_request_that_is_refused_before_it_comes_to_an_address_has_none(new_url: DatabaseUrlFactory) -> None:
+def test_a_request_rejected_before_routing_is_counted_without_a_route(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_READ="token") as server:
         assert server.get("/api/v1/concept").status == 401
         metrics = read_metrics(server, authorization=f"Bearer {server.create_token('contributor')}")
@@ -81,7 +81,7 @@ def test_a_request_that_is_refused_before_it_comes_to_an_address_has_none(new_ur
     assert not [name for name in metrics if "/api/v1none" in name]
 
 
-def test_there_are_only_as_many_routes_as_addresses_whatever_is_asked(server: Server) -> None:
+def test_the_number_of_route_labels_is_limited_by_the_known_routes(server: Server) -> None:
     for number in range(50):
         server.get(f"/made/up/{number}")
         server.get(f"/id/trm_{number}")
@@ -91,7 +91,7 @@ def test_there_are_only_as_many_routes_as_addresses_whatever_is_asked(server: Se
     assert reported_routes <= known_routes, reported_routes - known_routes
 
 
-def test_every_figure_is_told_and_none_that_is_not_declared(server: Server) -> None:
+def test_exactly_the_declared_metrics_are_exposed(server: Server) -> None:
     server.get("/")
     text = server.get("/metrics").body.decode()
     assert re.findall(r"^# TYPE (\w+)", text, re.MULTILINE) == list(METRICS)
@@ -99,7 +99,7 @@ def test_every_figure_is_told_and_none_that_is_not_declared(server: Server) -> N
     assert reported_metrics == set(METRICS)
 
 
-def test_the_figures_of_several_workers_are_one_nodes(url: str) -> None:
+def test_the_metrics_of_several_workers_are_added_up(url: str) -> None:
     with Server(url, "--workers", "2") as server:
         wait_until(lambda: read_metrics(server)["lexarium_workers"] == 2)
         for _ in range(40):
@@ -108,7 +108,7 @@ def test_the_figures_of_several_workers_are_one_nodes(url: str) -> None:
         wait_until(lambda: read_metrics(server).get(counted) == 40)  # at most a second late, from any worker
 
 
-def test_webhooks_that_fail_are_counted(new_url: DatabaseUrlFactory) -> None:
+def test_failing_webhooks_are_counted(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_WEBHOOKS_PRIVATE="yes") as server:
         token = server.create_token("admin")
         server.post_json("/api/v1/webhooks", {"url": "http://127.0.0.1:9/"}, token)
@@ -117,7 +117,7 @@ def test_webhooks_that_fail_are_counted(new_url: DatabaseUrlFactory) -> None:
         assert read_metrics(server)["lexarium_webhook_backlog"] == 1
 
 
-def test_every_kind_of_fault_is_told_from_0_so_that_the_first_shows_as_one_more(new_url: DatabaseUrlFactory) -> None:
+def test_every_fault_counter_starts_at_0(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     with Server(url) as server:
         before = list_faults(server)
@@ -133,7 +133,7 @@ def list_faults(server: Server) -> dict[str, float]:
     return {name: value for name, value in read_metrics(server).items() if name.startswith("lexarium_faults_total")}
 
 
-def test_an_answer_that_a_fault_breaks_off_is_counted_too() -> None:
+def test_a_response_aborted_by_an_error_is_counted_as_a_fault() -> None:
     traffic = RequestStats(log_all=False)
 
     async def abort_response(scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,7 +152,7 @@ def test_an_answer_that_a_fault_breaks_off_is_counted_too() -> None:
     assert {fault for fault, count in traffic.server_errors.items() if count} == {("v-alpha", "broken off")}
 
 
-def test_requests_in_work_are_told(new_url: DatabaseUrlFactory) -> None:
+def test_active_requests_are_reported(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     with Server(url) as server, ThreadPoolExecutor(3) as threads:
         token = server.create_token("curator")
@@ -165,7 +165,7 @@ def test_requests_in_work_are_told(new_url: DatabaseUrlFactory) -> None:
         assert read_metrics(server)["lexarium_requests_in_work"] == 0
 
 
-def test_the_alerts_name_only_figures_that_are_told_and_every_figure_is_explained() -> None:
+def test_alerts_use_only_declared_metrics_and_every_metric_is_documented() -> None:
     page = (DOCS / "operations" / "monitor.md").read_text()
     rules = "".join(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
     used_metrics = {
@@ -177,7 +177,7 @@ def test_the_alerts_name_only_figures_that_are_told_and_every_figure_is_explaine
     assert documented_metrics == [(name, metric.type, metric.help) for name, metric in METRICS.items()]
 
 
-def test_a_node_is_not_ready_while_its_database_is_of_another_version(new_url: DatabaseUrlFactory) -> None:
+def test_a_node_is_not_ready_while_its_database_has_another_schema_version(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     with Server(url) as server:
         server.wait_until_ready()
@@ -189,7 +189,7 @@ def test_a_node_is_not_ready_while_its_database_is_of_another_version(new_url: D
         assert server.get("/readyz").status == 200
 
 
-def test_the_index_tells_how_far_it_is_behind(database: Database) -> None:
+def test_the_indexer_reports_its_lag(database: Database) -> None:
     caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
     with TemporaryDirectory() as folder:
         indexer = Indexer(database, folder)
@@ -212,7 +212,7 @@ def parse_request_log(log: str) -> list[dict[str, object]]:
     return [line for line in map(json.loads, log.splitlines()) if line["logger"] == "lexarium.requests"]
 
 
-def test_the_log_has_a_line_for_every_request_where_that_is_wanted(url: str) -> None:
+def test_every_request_is_logged_if_enabled(url: str) -> None:
     with Server(url, LEXARIUM_LOG_REQUESTS="yes") as server:
         token = server.create_token("curator")
         request_id_header = {"X-Request-ID": "from-a-proxy.7"}
@@ -239,7 +239,7 @@ def test_the_log_has_a_line_for_every_request_where_that_is_wanted(url: str) -> 
     assert token not in log
 
 
-def test_an_id_that_is_no_plain_word_is_not_taken(server: Server) -> None:
+def test_an_invalid_request_id_is_replaced(server: Server) -> None:
     for request_id in ("a b", "<script>", "x" * 129, "ü", ""):
         returned_id = server.request(
             "GET", "/nothing", {"X-Request-ID": request_id.encode().decode("latin-1")}
@@ -249,7 +249,7 @@ def test_an_id_that_is_no_plain_word_is_not_taken(server: Server) -> None:
     assert "x-request-id" not in server.get("/api/v-alpha/concept").headers
 
 
-def test_the_log_says_nothing_of_requests_unless_it_is_asked_to_but_of_faults(new_url: DatabaseUrlFactory) -> None:
+def test_only_faults_are_logged_by_default(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     with Server(url) as server:
         server.get("/")
@@ -263,7 +263,7 @@ def test_the_log_says_nothing_of_requests_unless_it_is_asked_to_but_of_faults(ne
     assert log_lines[0]["request"] == error_response.headers["x-request-id"]
 
 
-def test_on_a_terminal_the_log_is_text(new_url: DatabaseUrlFactory) -> None:
+def test_the_log_is_plain_text_in_text_mode(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_LOG="text", LEXARIUM_LOG_REQUESTS="yes") as server:
         server.get("/healthz")
         log = server.stop()

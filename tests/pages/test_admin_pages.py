@@ -48,7 +48,7 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 @pytest.mark.parametrize("path", ADMIN_PAGES)
-def test_only_an_admin_sees_administration(sample_server: Server, path: str) -> None:
+def test_only_an_admin_can_open_administration_pages(sample_server: Server, path: str) -> None:
     stranger = BrowserlessClient(sample_server)
     stranger.open(path)
     assert stranger.path.startswith("/sign-in?next=")
@@ -69,7 +69,7 @@ def test_a_contributor_cannot_import(sample_server: Server) -> None:
         assert "This page requires the role curator; your role is contributor." in extract_text(body)
 
 
-def test_the_overview_tells_how_the_service_stands(admin: BrowserlessClient) -> None:
+def test_the_overview_shows_the_state_of_the_service(admin: BrowserlessClient) -> None:
     wait_until(lambda: "there is none yet" not in extract_text(admin.open("/admin")))  # an index is being built
     text = extract_text(admin.body)
     engine = "SQLite" if admin.server.url.startswith("sqlite") else "PostgreSQL"
@@ -79,7 +79,7 @@ def test_the_overview_tells_how_the_service_stands(admin: BrowserlessClient) -> 
     assert "password" not in admin.body.partition("<main")[2].casefold()
 
 
-def test_someone_is_added_given_a_password_another_role_and_erased(admin: BrowserlessClient) -> None:
+def test_an_account_is_created_given_a_password_and_another_role_and_erased(admin: BrowserlessClient) -> None:
     name = "Ada Lovelace"
     admin.open("/admin/people")
     admin.press("Add", {"name": name, "role": "contributor"})
@@ -105,7 +105,7 @@ def test_someone_is_added_given_a_password_another_role_and_erased(admin: Browse
     assert other.path.startswith("/sign-in")
 
 
-def test_what_is_wrong_with_someone_is_told_beside_the_field_and_what_was_typed_stays(admin: BrowserlessClient) -> None:
+def test_an_invalid_account_form_shows_errors_beside_fields_and_keeps_the_input(admin: BrowserlessClient) -> None:
     existing_name = create_account(admin.server, "contributor")
     admin.open("/admin/people")
     admin.press("Add", {"name": existing_name, "role": "curator"}, 422)
@@ -127,7 +127,7 @@ def test_what_is_wrong_with_someone_is_told_beside_the_field_and_what_was_typed_
         ("/account/password", {"old_password": "wrong", "password": "short"}, {"own_old_password", "own_password"}),
     ],
 )
-def test_all_that_is_wrong_is_listed_on_top_where_the_focus_is_with_the_way_to_each_field(
+def test_all_errors_of_a_form_are_listed_on_top_with_focus_and_links_to_their_fields(
     admin: BrowserlessClient, path: str, fields: dict[str, str], invalid_fields: set[str]
 ) -> None:
     body = admin.send(path, fields, 422)
@@ -137,7 +137,7 @@ def test_all_that_is_wrong_is_listed_on_top_where_the_focus_is_with_the_way_to_e
         assert re.search(rf'<(?:input|select) id="{name}"[^>]* aria-invalid="true"[^>]*="[^"]*{name}-wrong"', body)
 
 
-def test_the_last_admin_stays(server: Server) -> None:
+def test_the_last_admin_cannot_be_demoted_or_erased(server: Server) -> None:
     person = BrowserlessClient(server)
     person.sign_in("admin")
     own_path = re.findall(r'href="(/admin/people/usr_[^"]+)"', person.open("/admin/people"))[0]
@@ -150,7 +150,7 @@ def test_the_last_admin_stays(server: Server) -> None:
     person.open("/admin")
 
 
-def test_people_are_listed_page_by_page(admin: BrowserlessClient) -> None:
+def test_accounts_are_listed_with_pagination(admin: BrowserlessClient) -> None:
     assert "No accounts from here on." in admin.open("/admin/people?from=zzzz")
     for path in ("/admin/people?from=%00", "/admin/tokens?before=1-%00&ended=1", "/admin/tokens?before=x"):
         admin.open(path)
@@ -178,7 +178,7 @@ def test_a_token_is_shown_once_used_and_revoked(admin: BrowserlessClient) -> Non
     assert admin.server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 401
 
 
-def test_everyone_makes_and_revokes_their_own_tokens_and_sees_no_others(sample_server: Server) -> None:
+def test_users_create_and_revoke_their_own_tokens_and_see_no_others(sample_server: Server) -> None:
     person, other = BrowserlessClient(sample_server), BrowserlessClient(sample_server)
     person.sign_in("contributor")
     other.sign_in("curator")
@@ -202,7 +202,7 @@ def test_everyone_makes_and_revokes_their_own_tokens_and_sees_no_others(sample_s
     assert sample_server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 401
 
 
-def test_someone_changes_their_own_password_and_signs_in_again(sample_server: Server) -> None:
+def test_a_user_changes_the_password_and_signs_in_again(sample_server: Server) -> None:
     person = BrowserlessClient(sample_server)
     name = person.sign_in("contributor")
     person.open("/account")
@@ -214,7 +214,9 @@ def test_someone_changes_their_own_password_and_signs_in_again(sample_server: Se
     assert person.path == "/account"
 
 
-def test_a_webhook_is_added_told_paused_tried_and_deleted(admin: BrowserlessClient, receiver: WebhookReceiver) -> None:
+def test_a_webhook_is_created_shown_paused_tested_and_deleted(
+    admin: BrowserlessClient, receiver: WebhookReceiver
+) -> None:
     url, received = f"http://127.0.0.1:{receiver.port}/hook", receiver.received
     admin.open("/admin/webhooks")
     admin.press("Add", {"url": "gopher://x", "collections-task": "1"}, 422)
@@ -252,7 +254,7 @@ def test_a_webhook_is_added_told_paused_tried_and_deleted(admin: BrowserlessClie
     admin.open(hook, 404)
 
 
-def test_a_trial_that_failed_is_among_the_deliveries(admin: BrowserlessClient) -> None:
+def test_a_failed_test_delivery_is_listed(admin: BrowserlessClient) -> None:
     admin.open("/admin/webhooks")
     admin.press("Add", {"url": "http://127.0.0.1:9/nobody"}, 201)
     admin.open(re.findall(r'href="(/admin/webhooks/whk_[^"]+)"', admin.body)[-1])
@@ -261,7 +263,7 @@ def test_a_trial_that_failed_is_among_the_deliveries(admin: BrowserlessClient) -
     assert "State active" in text, "a trial is no delivery that failed"
 
 
-def test_hostile_text_is_shown_as_it_is(admin: BrowserlessClient) -> None:
+def test_hostile_text_is_escaped(admin: BrowserlessClient) -> None:
     admin.open("/admin/people")
     admin.press("Add", {"name": HOSTILE, "role": "contributor"})
     for path in (admin.path, "/admin/people"):
@@ -278,7 +280,7 @@ def encode_concepts(*names: str) -> bytes:
     return json.dumps([{"id": f"trm_{name.replace(' ', '')}", "name": name} for name in names]).encode()
 
 
-def test_files_are_looked_at_then_imported(curator: BrowserlessClient) -> None:
+def test_files_are_previewed_then_imported(curator: BrowserlessClient) -> None:
     server = curator.server
     send_files(curator, [("concept.json", encode_concepts("brand new", "newer still")), ("task.json", b"[]")])
     body = wait_for_upload(curator)
@@ -294,7 +296,7 @@ def test_files_are_looked_at_then_imported(curator: BrowserlessClient) -> None:
     assert ">Import</button>" not in curator.body
 
 
-def test_what_would_change_is_shown_record_by_record_and_can_be_undone_together(curator: BrowserlessClient) -> None:
+def test_changes_of_an_import_are_previewed_by_record_and_can_be_undone_together(curator: BrowserlessClient) -> None:
     server = curator.server
     first = [{"id": "trm_u1", "name": "undone one", "definition_text": "First."}, {"id": "trm_u2", "name": "parent"}]
     send_files(curator, [("concept.json", json.dumps(first).encode())])
@@ -330,7 +332,7 @@ def test_what_would_change_is_shown_record_by_record_and_can_be_undone_together(
     assert server.get("/api/v1/concept/trm_u3").json["relations"] == {"KINDOF": ["trm_u1"]}
 
 
-def test_changes_that_are_no_import_s_are_not_undone_together(curator: BrowserlessClient) -> None:
+def test_changes_other_than_imports_cannot_be_undone_together(curator: BrowserlessClient) -> None:
     server = curator.server
     revision = server.get("/api/v1").json["revision"]
     server.post_json("/api/v1/task", {"name": "by hand"}, server.create_token("curator"))
@@ -341,7 +343,7 @@ def test_changes_that_are_no_import_s_are_not_undone_together(curator: Browserle
     assert "by hand" in curator.open(f"/changes?since={revision}&until={revision + 1}")
 
 
-def test_of_many_records_the_first_hundred_are_shown(curator: BrowserlessClient) -> None:
+def test_a_preview_shows_the_first_hundred_of_many_records(curator: BrowserlessClient) -> None:
     send_files(curator, [("concept.json", encode_concepts(*(f"one of many {number}" for number in range(130))))])
     text = extract_text(wait_for_upload(curator))
     assert "New: 130 records" in text
@@ -349,7 +351,7 @@ def test_of_many_records_the_first_hundred_are_shown(curator: BrowserlessClient)
     assert "and 30 more" in text
 
 
-def test_what_is_left_out_is_shown(curator: BrowserlessClient) -> None:
+def test_skipped_records_are_shown(curator: BrowserlessClient) -> None:
     server, token = curator.server, curator.server.create_token("curator")
     ids = [server.post_json("/api/v1/concept", {"name": name}, token).json["id"] for name in ("stays", "goes")]
     headers = {"Authorization": f"Bearer {token}", "If-Match": "*", "Content-Type": "application/json"}
@@ -358,7 +360,7 @@ def test_what_is_left_out_is_shown(curator: BrowserlessClient) -> None:
     assert "Skipped: 1 record goes concept" in extract_text(wait_for_upload(curator))
 
 
-def test_a_page_speaks_of_its_own_fields_and_has_them_all(curator: BrowserlessClient) -> None:
+def test_the_preview_page_names_its_own_form_fields_in_messages(curator: BrowserlessClient) -> None:
     send_files(curator, [("terms.csv", b"Begriff,definition\neigens,told\n")], vocabulary="main")
     assert "one of them `id` or `name`" in extract_text(wait_for_upload(curator))
     curator.press("Preview again", {"map": "Begriff=nonsense\r\nno pair"}, 422)
@@ -382,7 +384,7 @@ def test_a_page_speaks_of_its_own_fields_and_has_them_all(curator: BrowserlessCl
     assert "use “Format” with one of" in extract_text(wait_for_upload(curator))
 
 
-def test_what_is_wrong_with_a_file_is_told_with_its_place_and_nothing_is_imported(curator: BrowserlessClient) -> None:
+def test_an_error_in_a_file_is_shown_with_its_location_and_nothing_is_imported(curator: BrowserlessClient) -> None:
     send_files(curator, [("concept.json", b'[{"id": "trm_x1", "name": "fine"},\n {"id": "trm_x2" "name": 1}]')])
     body = extract_text(wait_for_upload(curator))
     assert "Nothing was imported" in body
@@ -392,7 +394,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_place_and_nothing_is_importe
     assert curator.server.get("/api/v1/concept/trm_x1").status == 404
 
 
-def test_files_are_read_otherwise_without_being_sent_again(curator: BrowserlessClient) -> None:
+def test_a_preview_with_other_options_needs_no_new_upload(curator: BrowserlessClient) -> None:
     content = b"name,definition\nread otherwise,told at last\n"
     send_files(curator, [("mystery", content)], format="csv", vocabulary="main")
     assert "1 problem" in extract_text(wait_for_upload(curator))
@@ -402,13 +404,13 @@ def test_files_are_read_otherwise_without_being_sent_again(curator: BrowserlessC
     assert "Import complete." in wait_for_upload(curator)
 
 
-def test_no_file_and_an_unknown_format_are_told_at_once(curator: BrowserlessClient) -> None:
+def test_missing_files_and_an_unknown_format_are_reported_at_once(curator: BrowserlessClient) -> None:
     body = send_files(curator, [], 422, format="nonsense")
     assert 'id="files-wrong"' in body
     assert 'id="format-wrong"' in body
 
 
-def test_conflicts_are_shown_and_settled_as_chosen(curator: BrowserlessClient) -> None:
+def test_conflicts_are_shown_and_resolved_as_chosen(curator: BrowserlessClient) -> None:
     server = curator.server
     for preference, expected in (("", "mine"), ("theirs", "theirs")):
         name = f"trm_conflict{preference}"
@@ -434,9 +436,7 @@ def test_conflicts_are_shown_and_settled_as_chosen(curator: BrowserlessClient) -
 
 
 @pytest.mark.parametrize("preference", ["", "theirs", "ours"])
-def test_what_someone_changes_after_files_were_looked_at_is_looked_at_again(
-    curator: BrowserlessClient, preference: str
-) -> None:
+def test_edits_after_the_preview_require_a_new_preview(curator: BrowserlessClient, preference: str) -> None:
     server, name = curator.server, f"trm_meanwhile{preference}"
 
     def build_files(**fields: str) -> list[tuple[str, bytes]]:
@@ -466,7 +466,7 @@ def test_what_someone_changes_after_files_were_looked_at_is_looked_at_again(
     assert server.get(f"/api/v1/concept/{name}").json["name"] == ("second" if preference == "theirs" else "renamed")
 
 
-def test_a_report_calls_files_by_their_names(curator: BrowserlessClient) -> None:
+def test_a_report_shows_files_by_their_original_names(curator: BrowserlessClient) -> None:
     editions = [json.dumps([{"id": "trm_twice", "name": name}]).encode() for name in ("one", "another")]
     send_files(curator, [("concept.json", editions[0]), ("more.json", editions[1])], collection="concept")
     text = extract_text(wait_for_upload(curator))
@@ -474,7 +474,7 @@ def test_a_report_calls_files_by_their_names(curator: BrowserlessClient) -> None
     assert "lexarium-uploads" not in text
 
 
-def test_an_upload_is_its_senders_alone_and_can_be_thrown_away(
+def test_an_upload_is_visible_to_its_sender_only_and_can_be_discarded(
     curator: BrowserlessClient, sample_server: Server
 ) -> None:
     send_files(curator, [("concept.json", encode_concepts("thrown away"))])
@@ -498,14 +498,14 @@ def test_an_import_cannot_be_confirmed_twice(curator: BrowserlessClient) -> None
     assert "already imported" in extract_text(curator.send(page_path, {"prefer": ""}, 409))
 
 
-def test_a_hostile_file_name_harms_nobody(curator: BrowserlessClient) -> None:
+def test_a_hostile_file_name_is_sanitized(curator: BrowserlessClient) -> None:
     send_files(curator, [("../../../" + HOSTILE.replace('"', "'") + ".json", b'[{"id": "trm_x9"}'), ("..", b"[]")])
     body = wait_for_upload(curator)
     assert "<script>alert" not in body
     assert ".." not in extract_text(body.partition("<main")[2])
 
 
-def test_an_upload_that_is_too_large_is_refused(url: str) -> None:
+def test_a_too_large_upload_is_rejected(url: str) -> None:
     with Server(url, LEXARIUM_UPLOAD_MB="1") as server:
         person = BrowserlessClient(server)
         person.sign_in("curator")
@@ -513,5 +513,5 @@ def test_an_upload_that_is_too_large_is_refused(url: str) -> None:
         send_files(person, [("concept.json", b" " * (2 << 20))], 413)
 
 
-def test_a_form_of_another_site_imports_nothing(curator: BrowserlessClient) -> None:
+def test_a_cross_site_upload_is_rejected(curator: BrowserlessClient) -> None:
     assert post_upload(curator, b"--x--\r\n", "cross-site").status == 403

@@ -87,7 +87,7 @@ def test_records_are_browsed_by_language_coverage(server: Server) -> None:
     assert list_names(get_page(server, f"{paths[1][0]}&from=s")) == ["scarlet", "ορφνός"]
 
 
-def test_the_letters_are_those_that_names_begin_with(server: Server) -> None:
+def test_the_letter_index_has_the_initial_letters_of_names(server: Server) -> None:
     body = get_page(server, "/browse/concept?vocabulary=colours")
     letters = body.partition('class="letters"')[2].partition("</nav>")[0]
     assert re.findall(r">(\w)</a>", letters) == ["B", "N", "R", "S", "Ο"]
@@ -96,7 +96,7 @@ def test_the_letters_are_those_that_names_begin_with(server: Server) -> None:
     assert list_names(get_page(server, link[1])) == ["ορφνός"]
 
 
-def test_a_tree_is_expanded_as_a_whole(server: Server) -> None:
+def test_a_tree_can_be_expanded_completely(server: Server) -> None:
     path = "/browse/concept/tree?vocabulary=colours"
     assert list_tree_names(get_page(server, path)) == ["blue", "red"]
     body = get_page(server, f"{path}&expand=1")
@@ -104,7 +104,7 @@ def test_a_tree_is_expanded_as_a_whole(server: Server) -> None:
     assert "Collapse all" in body
 
 
-def test_a_tree_is_filtered_by_name_and_shows_what_is_above(server: Server) -> None:
+def test_a_tree_is_filtered_by_name_and_shows_ancestors(server: Server) -> None:
     path = "/browse/concept/tree?vocabulary=colours"
     body = get_page(server, f"{path}&q=rub")
     assert list_tree_names(body) == ["blue", "navy", "red", "scarlet", "ruby"], "an alias counts too"
@@ -112,7 +112,7 @@ def test_a_tree_is_filtered_by_name_and_shows_what_is_above(server: Server) -> N
     assert "No concepts match" in get_page(server, f"{path}&q=blood"), "a definition does not"
 
 
-def test_the_pane_beside_a_tree_describes_a_record(server: Server) -> None:
+def test_the_pane_beside_a_tree_describes_the_selected_record(server: Server) -> None:
     tree = get_page(server, "/browse/concept/tree?vocabulary=colours&expand=1")
     link = re.search(r'data-summary="([^"]+)"[^>]*>scarlet<', tree)
     assert link
@@ -122,7 +122,7 @@ def test_the_pane_beside_a_tree_describes_a_record(server: Server) -> None:
     assert ">red</a>" in summary
 
 
-def test_imports_are_one_line_each_with_their_vocabulary(server: Server) -> None:
+def test_each_import_is_one_entry_with_its_vocabulary(server: Server) -> None:
     body = get_page(server, "/")
     changes = re.findall(r'class="did">imported</span>\s*<span><a href="([^"]+)">(\d+) changes</a>', body)
     assert [int(count) for _, count in changes] == [4, 10]

@@ -46,7 +46,7 @@ TEXT = "Working memory and arousal were measured with the n-back task in schizop
 @pytest.mark.parametrize(
     "name", [name if name in SMOKE else pytest.param(name, marks=pytest.mark.full) for name in PAGES]
 )
-def test_a_page_has_no_barrier_moves_nothing_and_fits(browser: Browser, name: str) -> None:
+def test_a_page_is_accessible_has_no_layout_shift_and_fits_narrow_screens(browser: Browser, name: str) -> None:
     browser.open(PAGES[name])
     assert browser.layout_shift() < MAX_SHIFT
     assert browser.accessibility_violations() == []
@@ -60,7 +60,7 @@ def test_a_page_has_no_barrier_moves_nothing_and_fits(browser: Browser, name: st
     browser.take_screenshot(f"{name}-narrow")
 
 
-def test_a_term_is_found_by_keyboard_from_what_is_suggested(browser: Browser) -> None:
+def test_a_term_is_found_by_keyboard_among_suggestions(browser: Browser) -> None:
     browser.open("/")
     box = browser.tab_to("#find")
     browser.type("working mem")
@@ -76,7 +76,7 @@ def test_a_term_is_found_by_keyboard_from_what_is_suggested(browser: Browser) ->
 
 
 @pytest.mark.full
-def test_suggestions_are_closed_by_escape_and_passed_over_by_enter(browser: Browser) -> None:
+def test_escape_closes_suggestions_and_enter_submits_the_typed_text(browser: Browser) -> None:
     browser.open("/browse")
     browser.tab_to("#find")
     browser.type("memory")
@@ -90,7 +90,7 @@ def test_suggestions_are_closed_by_escape_and_passed_over_by_enter(browser: Brow
 
 
 @pytest.mark.full
-def test_the_content_is_one_key_away(browser: Browser) -> None:
+def test_the_first_tab_stop_skips_to_the_content(browser: Browser) -> None:
     browser.open("/browse")
     browser.type(Keys.TAB)
     assert browser.driver.switch_to.active_element.text == "Skip to the content"
@@ -99,7 +99,7 @@ def test_the_content_is_one_key_away(browser: Browser) -> None:
 
 
 @pytest.mark.full
-def test_the_switch_of_colours_holds_from_page_to_page(browser: Browser) -> None:
+def test_the_colour_scheme_is_kept_across_pages(browser: Browser) -> None:
     browser.open("/")
     before = browser.find("body").value_of_css_property("background-color")
     browser.tab_to("[data-theme-switch]")
@@ -113,7 +113,7 @@ def test_the_switch_of_colours_holds_from_page_to_page(browser: Browser) -> None
 
 
 @pytest.mark.full
-def test_a_collection_is_narrowed_by_class_and_letter(browser: Browser) -> None:
+def test_a_collection_is_filtered_by_class_and_letter(browser: Browser) -> None:
     browser.open("/browse/concept")
     Select(browser.tab_to("#class")).select_by_visible_text("Emotion")
     browser.tab_to(".filters button")
@@ -126,7 +126,7 @@ def test_a_collection_is_narrowed_by_class_and_letter(browser: Browser) -> None:
 
 
 @pytest.mark.full
-def test_the_tree_opens_level_by_level_in_place_by_keyboard(browser: Browser) -> None:
+def test_the_tree_is_expanded_in_place_by_keyboard(browser: Browser) -> None:
     browser.open("/browse/concept/tree")
     while browser.tab_to(".tree summary").get_attribute("textContent") != "Children of memory":
         browser.type(Keys.TAB)
@@ -140,7 +140,7 @@ def test_the_tree_opens_level_by_level_in_place_by_keyboard(browser: Browser) ->
 
 
 @pytest.mark.full
-def test_a_pane_describes_what_is_selected_in_a_tree(browser: Browser) -> None:
+def test_a_pane_describes_the_record_selected_in_a_tree(browser: Browser) -> None:
     browser.open("/browse/concept/tree?q=working+memory")
     link = browser.find(f".tree a[href='/id/{WORKING_MEMORY}']")
     link.click()
@@ -222,7 +222,7 @@ def test_a_text_is_annotated_by_keyboard(browser: Browser) -> None:
 
 
 @pytest.mark.full
-def test_everything_works_without_scripts(browser: Browser) -> None:
+def test_search_hierarchy_and_annotation_work_without_scripts(browser: Browser) -> None:
     with browser.without_scripts():
         browser.open("/")
         browser.find("#find").send_keys("wm", Keys.ENTER)
@@ -240,7 +240,7 @@ def test_everything_works_without_scripts(browser: Browser) -> None:
 
 
 @pytest.mark.full
-def test_the_reference_is_filtered_and_opens_what_a_link_names(browser: Browser) -> None:
+def test_the_reference_is_filtered_and_opens_the_linked_operation(browser: Browser) -> None:
     browser.open("/docs#annotate")
     browser.find("#annotate[open]")
     browser.find("#filter").send_keys("suggest")
@@ -284,7 +284,7 @@ def test_pages_can_be_printed(browser: Browser) -> None:
 
 
 @pytest.mark.full
-def test_the_tree_beside_a_term_stays_open_from_term_to_term(browser: Browser) -> None:
+def test_the_tree_beside_a_term_keeps_its_state_across_pages(browser: Browser) -> None:
     browser.open(f"/id/{WORKING_MEMORY}")
     summary = browser.find(".beside-term details[data-level] > summary")
     level = summary.find_element("xpath", "..").get_attribute("data-level")

@@ -92,7 +92,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_no_barrier_moves_nothing_and_fits(
+def test_a_page_is_accessible_has_no_layout_shift_and_fits_narrow_screens(
     browser: Browser, populated_server: PopulatedServer, name: str
 ) -> None:
     browser.open(PAGES[name].format(**vars(populated_server)))
@@ -105,7 +105,7 @@ def check_appearance(browser: Browser, name: str) -> None:
 
 
 @pytest.mark.parametrize("width", [400, WIDE[0]])
-def test_no_table_is_cut_off(browser: Browser, width: int) -> None:
+def test_no_table_overflows(browser: Browser, width: int) -> None:
     browser.resize(width, WIDE[1])
     for path in ("/admin/tokens", "/admin/people", "/admin/webhooks", "/review", "/account"):
         browser.open(path)
@@ -136,7 +136,7 @@ def test_a_proposal_is_accepted_by_keyboard_and_undone(browser: Browser, populat
     assert "Undone" in browser.text
 
 
-def test_a_conflict_is_settled_field_by_field(browser: Browser, populated_server: PopulatedServer) -> None:
+def test_a_conflict_is_resolved_field_by_field(browser: Browser, populated_server: PopulatedServer) -> None:
     browser.open(f"/review/{populated_server.conflict}")
     browser.press("Accept")
     assert "Resolve this conflict." in browser.text
@@ -147,7 +147,7 @@ def test_a_conflict_is_settled_field_by_field(browser: Browser, populated_server
     assert "Accepted: working memory." in browser.text
 
 
-def test_files_are_looked_at_and_imported(browser: Browser, populated_server: PopulatedServer, tmp_path: Path) -> None:
+def test_files_are_previewed_and_imported(browser: Browser, populated_server: PopulatedServer, tmp_path: Path) -> None:
     file = tmp_path / "concept.csv"
     file.write_text("id,name,definition_text\ntrm_seen1,seen in a browser,Told.\ntrm_seen2,,\n")
     browser.open("/import")
@@ -175,7 +175,7 @@ def test_files_are_looked_at_and_imported(browser: Browser, populated_server: Po
     check_appearance(browser, "import-refused")
 
 
-def test_an_import_that_takes_long_tells_how_far_it_is_and_goes_on_by_itself(
+def test_a_slow_import_shows_its_progress_and_continues_automatically(
     browser: Browser, populated_server: PopulatedServer, tmp_path: Path
 ) -> None:
     file = tmp_path / "concept.json"
@@ -194,7 +194,7 @@ def test_an_import_that_takes_long_tells_how_far_it_is_and_goes_on_by_itself(
     assert browser.path == "/import"
 
 
-def test_someone_is_added_and_erased(browser: Browser, populated_server: PopulatedServer) -> None:
+def test_an_account_is_created_and_erased(browser: Browser, populated_server: PopulatedServer) -> None:
     browser.open("/admin/people")
     browser.find("#name").send_keys(populated_server.admin)
     Select(browser.find("#role")).select_by_value("curator")
@@ -212,7 +212,7 @@ def test_someone_is_added_and_erased(browser: Browser, populated_server: Populat
     assert "Account erased" in browser.text
 
 
-def test_a_token_is_made_and_copied(browser: Browser) -> None:
+def test_a_token_is_created_and_copied(browser: Browser) -> None:
     browser.open("/account")
     browser.find("#label").send_keys("a notebook")
     browser.find("#old_password").send_keys(PASSWORD)
@@ -224,7 +224,7 @@ def test_a_token_is_made_and_copied(browser: Browser) -> None:
     check_appearance(browser, "token-made")
 
 
-def test_a_webhook_is_added_tried_and_paused_without_scripts(browser: Browser) -> None:
+def test_a_webhook_is_added_tested_and_paused_without_scripts(browser: Browser) -> None:
     with browser.without_scripts():
         browser.open("/admin/webhooks")
         browser.find("#url").send_keys("http://127.0.0.1:9/other")

@@ -74,7 +74,7 @@ def test_a_term_is_added_by_keyboard_alone(browser: Browser, sample_server: Serv
     assert "chronesthesia" in browser.text
 
 
-def test_a_name_that_is_taken_is_told_while_it_is_typed(browser: Browser, sample_server: Server) -> None:
+def test_a_similar_name_is_reported_while_typing(browser: Browser, sample_server: Server) -> None:
     browser.sign_in(sample_server, "contributor", "/propose/concept")
     browser.find("#name").send_keys("wroking memory")
     browser.wait(lambda: "a similar name" in browser.find("[data-preview] [role=status]").text)
@@ -90,7 +90,7 @@ def test_a_name_that_is_taken_is_told_while_it_is_typed(browser: Browser, sample
     browser.wait(lambda: "Proposal withdrawn" in browser.text)
 
 
-def test_mistakes_are_told_beside_their_fields_and_on_top(browser: Browser, sample_server: Server) -> None:
+def test_errors_are_shown_beside_their_fields_and_on_top(browser: Browser, sample_server: Server) -> None:
     browser.sign_in(sample_server, "curator", "/propose/disorder")
     browser.find("#flag_for_curator").send_keys("soon")
     browser.find("#aliases input").send_keys("one")
@@ -104,7 +104,7 @@ def test_mistakes_are_told_beside_their_fields_and_on_top(browser: Browser, samp
     browser.wait(lambda: browser.find("#aliases input.short").get_attribute("value") == "not a tag")
 
 
-def test_aliases_are_rows(browser: Browser, sample_server: Server) -> None:
+def test_aliases_are_edited_in_rows(browser: Browser, sample_server: Server) -> None:
     curator = V1Client(sample_server, "curator")
     aliases = [{"text": "a|b"}, {"text": "ein Zweig", "lang": "de", "scope": "narrow"}]
     record = curator.create(name="a term in rows", aliases=aliases)
@@ -122,7 +122,7 @@ def test_aliases_are_rows(browser: Browser, sample_server: Server) -> None:
     }
 
 
-def test_two_people_edit_the_same_term(browser: Browser, sample_server: Server) -> None:
+def test_concurrent_edits_of_a_term_show_the_changes_of_the_other_user(browser: Browser, sample_server: Server) -> None:
     name = browser.sign_in(sample_server, "curator", f"/edit/{WORKING_MEMORY}")
     other = BrowserlessClient(sample_server)
     other.sign_in("curator")
@@ -146,7 +146,7 @@ def test_two_people_edit_the_same_term(browser: Browser, sample_server: Server) 
     assert "What others wrote." in browser.text
 
 
-def test_a_relation_is_added_by_keyboard_from_what_is_suggested(browser: Browser, sample_server: Server) -> None:
+def test_a_relation_is_added_by_keyboard_from_suggestions(browser: Browser, sample_server: Server) -> None:
     browser.sign_in(sample_server, "curator", f"/edit/{WORKING_MEMORY}/relations")
     Select(browser.tab_to("#relation")).select_by_value("PARTOF")
     box = browser.tab_to("#target")
@@ -170,7 +170,7 @@ def test_a_relation_is_added_by_keyboard_from_what_is_suggested(browser: Browser
     browser.wait(lambda: chosen not in browser.find("main").text.partition("Add a relation")[0])
 
 
-def test_a_circle_is_told_beside_the_search_field(browser: Browser, sample_server: Server) -> None:
+def test_a_cycle_is_reported_beside_the_search_field(browser: Browser, sample_server: Server) -> None:
     record = sample_server.get(f"/api/v1/concept/{WORKING_MEMORY}/relations").json["items"]
     part = next(related for related in record if related["relation"] == "PARTOF" and related["direction"] != "out")
     browser.sign_in(sample_server, "curator", f"/edit/{WORKING_MEMORY}/relations")
@@ -183,7 +183,7 @@ def test_a_circle_is_told_beside_the_search_field(browser: Browser, sample_serve
     browser.check_appearance("circle")
 
 
-def test_a_term_is_retired_and_brought_back(browser: Browser, sample_server: Server) -> None:
+def test_a_term_is_retired_and_restored(browser: Browser, sample_server: Server) -> None:
     token = sample_server.create_token("curator")
     record_id = sample_server.post_json("/api/v1/concept", {"name": "to be retired"}, token).json["id"]
     sample_server.post_json("/api/v1/concept", {"name": "which uses it", "relations": {"KINDOF": [record_id]}}, token)
@@ -201,7 +201,7 @@ def test_a_term_is_retired_and_brought_back(browser: Browser, sample_server: Ser
     browser.wait(lambda: "Reverted." in browser.text)
 
 
-def test_a_term_is_merged_and_parted_again(browser: Browser, sample_server: Server) -> None:
+def test_a_term_is_merged_and_the_merge_undone(browser: Browser, sample_server: Server) -> None:
     draft = {"name": "a double", "aliases": [{"text": "twin"}], "relations": {"KINDOF": [WORKING_MEMORY]}}
     record_id = sample_server.post_json("/api/v1/concept", draft, sample_server.create_token("curator")).json["id"]
     browser.sign_in(sample_server, "curator", f"/merge/{record_id}")
@@ -223,7 +223,7 @@ def test_a_term_is_merged_and_parted_again(browser: Browser, sample_server: Serv
     browser.check_appearance("revertible")
 
 
-def test_everything_is_done_without_scripts(browser: Browser, sample_server: Server) -> None:
+def test_terms_are_added_edited_and_retired_without_scripts(browser: Browser, sample_server: Server) -> None:
     record_id = sample_server.post_json(
         "/api/v1/concept", {"name": "plain"}, sample_server.create_token("curator")
     ).json["id"]
@@ -242,7 +242,7 @@ def test_everything_is_done_without_scripts(browser: Browser, sample_server: Ser
         browser.find("a.account")
 
 
-def test_nothing_on_the_forms_moves_while_they_load(browser: Browser, sample_server: Server) -> None:
+def test_forms_have_no_layout_shift(browser: Browser, sample_server: Server) -> None:
     browser.sign_in(sample_server, "admin", "/propose/concept")
     for path in ("/propose/concept", f"/edit/{WORKING_MEMORY}", f"/id/{WORKING_MEMORY}", "/proposals"):
         browser.open(path)

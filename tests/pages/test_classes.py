@@ -190,7 +190,7 @@ def test_a_record_without_a_name_is_called_by_its_id(server: Server, tmp_path: P
 # Counts
 
 
-def test_auxiliary_collections_stand_in_a_smaller_list(sample: Server) -> None:
+def test_auxiliary_collections_are_listed_separately(sample: Server) -> None:
     for path in ("/vocabularies/main", "/browse?vocabulary=main", "/statistics?vocabulary=main"):
         also_here = re.search(r'<p class="small faint also">Also here: (.*?)</p>', get_page(sample, path), re.DOTALL)
         assert also_here is not None, path
@@ -203,13 +203,13 @@ def test_auxiliary_collections_stand_in_a_smaller_list(sample: Server) -> None:
     assert ">Theories</a>" in get_page(sample, "/browse")
 
 
-def test_collections_without_records_are_not_shown_except_those_of_v_alpha(server: Server) -> None:
+def test_empty_collections_are_hidden_except_those_of_v_alpha(server: Server) -> None:
     collections = set(re.findall(r'href="/browse/(\w+)"', get_page(server, "/browse")))
     assert collections == {"concept", "task", "disorder"}
     assert "No batteries yet." in get_page(server, "/browse/battery")
 
 
-def test_a_search_leads_to_auxiliary_collections(sample: Server) -> None:
+def test_auxiliary_collections_can_be_chosen_in_a_search(sample: Server) -> None:
     body = get_page(sample, "/search?q=n-back")
     assert 'href="/search?q=n-back&amp;collection=citation">citations</a>' in body
     body = get_page(sample, "/search?q=n-back&collection=citation")
@@ -217,7 +217,7 @@ def test_a_search_leads_to_auxiliary_collections(sample: Server) -> None:
     assert 'collection=citation" aria-current="true">citations</a>' in body
 
 
-def test_a_tree_is_offered_where_records_are_below_others(sample: Server) -> None:
+def test_a_tree_is_linked_only_for_collections_with_a_hierarchy(sample: Server) -> None:
     body = get_page(sample, "/browse")
     assert 'href="/browse/concept/tree"' in body
     assert 'href="/browse/task/tree"' not in body
@@ -227,7 +227,7 @@ def test_a_tree_is_offered_where_records_are_below_others(sample: Server) -> Non
 # Forms
 
 
-def test_a_form_is_made_of_the_slots(curator: BrowserlessClient) -> None:
+def test_a_form_is_generated_from_the_slots_of_its_class(curator: BrowserlessClient) -> None:
     body = curator.open("/propose/citation")
     assert "<h1>Add a citation</h1>" in body
     assert "<h1>Add an external dataset</h1>" in curator.open("/propose/external_dataset")
@@ -244,7 +244,7 @@ def test_a_form_is_made_of_the_slots(curator: BrowserlessClient) -> None:
     )
 
 
-def test_a_record_of_any_class_is_added_changed_and_reviewed_by_its_labels(curator: BrowserlessClient) -> None:
+def test_a_record_of_any_class_is_created_edited_and_reviewed_with_its_labels(curator: BrowserlessClient) -> None:
     curator.open("/propose/citation")
     curator.press("Publish", {"name": "a paper", "citation_pmid": "17", "citation_comment": "One.\r\n\r\nTwo."})
     path = curator.path.partition("?")[0]
@@ -268,7 +268,7 @@ def test_a_record_of_any_class_is_added_changed_and_reviewed_by_its_labels(curat
     assert list_rows(curator.open(path))["published in"] == "Another journal"
 
 
-def test_a_mistake_in_a_folded_field_opens_it(curator: BrowserlessClient) -> None:
+def test_an_error_in_a_collapsed_field_expands_it(curator: BrowserlessClient) -> None:
     curator.open("/propose/disorder")
     body = curator.press("Publish", {"name": "x", "description": "\x07", "flag_for_curator": "soon"}, 422)
     assert '<details class="otherwise" open><summary>More fields' in body
@@ -279,14 +279,14 @@ def test_a_mistake_in_a_folded_field_opens_it(curator: BrowserlessClient) -> Non
     assert curator.server.get(f"/api/v1/records/{record_id}").json["flag_for_curator"] == -2
 
 
-def test_all_classes_can_be_chosen_with_their_articles(curator: BrowserlessClient) -> None:
+def test_all_classes_are_offered_with_their_articles(curator: BrowserlessClient) -> None:
     text = strip_tags(curator.open("/propose"))
     for expected in ("Add a concept", "Add a battery", "Add an indicator", "Add an external link", "Add a user"):
         assert expected in text
     assert len(re.findall(r'href="/propose/\w+"', curator.body)) == len(MAIN_COLLECTIONS)
 
 
-def test_the_sample_names_what_it_has_invented(new_url: DatabaseUrlFactory, sample_paths: list[Path]) -> None:
+def test_invented_content_of_the_sample_is_marked(new_url: DatabaseUrlFactory, sample_paths: list[Path]) -> None:
     lines = next(path for path in sample_paths if path.suffix == ".jsonl").read_text().splitlines()
     for record in map(json.loads, lines):
         if record["collection"] == "citation":

@@ -31,7 +31,7 @@ def read_feed(server: Server, path: str, **headers: str) -> list[tuple[str, str]
     return [(entry.findtext(f"{ATOM}title") or "", entry.findtext(f"{ATOM}summary") or "") for entry in entries]
 
 
-def test_a_comment_is_made_answered_and_closed_on_pages(shared_server: Server, curator: V1Client) -> None:
+def test_a_comment_is_posted_and_closed_on_pages(shared_server: Server, curator: V1Client) -> None:
     record = curator.create(name="a discussed page")
     person, decider = sign_in(shared_server, "reader"), sign_in(shared_server, "curator")
     person.open(f"/id/{record['id']}")
@@ -50,7 +50,7 @@ def test_a_comment_is_made_answered_and_closed_on_pages(shared_server: Server, c
     assert "new notifications" not in person.body
 
 
-def test_an_empty_comment_is_asked_for_again(shared_server: Server, curator: V1Client) -> None:
+def test_an_empty_comment_is_rejected(shared_server: Server, curator: V1Client) -> None:
     record = curator.create(name="a page without comments")
     person = sign_in(shared_server, "contributor")
     person.open(f"/id/{record['id']}")
@@ -58,7 +58,7 @@ def test_an_empty_comment_is_asked_for_again(shared_server: Server, curator: V1C
     assert "Not saved." in extract_text(person.body)
 
 
-def test_an_author_reads_why_a_proposal_was_decided(shared_server: Server, curator: V1Client) -> None:
+def test_an_author_sees_the_reason_for_the_decision_on_a_proposal(shared_server: Server, curator: V1Client) -> None:
     person, decider = sign_in(shared_server, "contributor"), sign_in(shared_server, "curator")
     for name in ("first wish", "second wish"):
         person.open("/propose/concept")
@@ -75,7 +75,7 @@ def test_an_author_reads_why_a_proposal_was_decided(shared_server: Server, curat
     assert '2<span class="unseen"> new notifications' in person.body
 
 
-def test_programs_read_notifications_with_a_token(shared_server: Server, curator: V1Client) -> None:
+def test_notifications_are_read_over_the_api_with_a_token(shared_server: Server, curator: V1Client) -> None:
     contributor = V1Client(shared_server, "contributor")
     proposal = contributor.send("POST", "concept", {"name": "by a program"}).json
     curator.send("POST", f"proposals/{proposal['id']}/reject", {"reason": "No\u0085 programs."})
@@ -86,7 +86,7 @@ def test_programs_read_notifications_with_a_token(shared_server: Server, curator
     assert shared_server.get("/notifications.atom").headers["location"].startswith("/sign-in")
 
 
-def test_the_feed_has_changes_of_a_record_and_of_a_person(shared_server: Server, curator: V1Client) -> None:
+def test_the_feed_lists_changes_of_a_record_and_of_an_account(shared_server: Server, curator: V1Client) -> None:
     record, other = curator.create(name="fed"), V1Client(shared_server, "curator").create(name="fed by another")
     curator.send("PATCH", f"{build_path(record)}?summary=a+%3Ctypo%3E", {"name": "feed"}, If_Match='"1"')
     of_record = read_feed(shared_server, f"/changes.atom?record={record['id']}")
@@ -102,7 +102,7 @@ def test_the_feed_has_changes_of_a_record_and_of_a_person(shared_server: Server,
     assert shared_server.get(f"/changes.atom?record={record['id']}", If_None_Match=etag).status in (200, 304)
 
 
-def test_a_new_record_has_relations_at_once(shared_server: Server, curator: V1Client) -> None:
+def test_a_new_record_can_be_created_with_relations(shared_server: Server, curator: V1Client) -> None:
     parent, whole = curator.create(name="the parent of a new one"), curator.create(name="the whole of a new one")
 
     def is_found() -> bool:

@@ -69,7 +69,7 @@ def _sign_in(server: Server, role: str) -> BrowserlessClient:
 # Signing in and out
 
 
-def test_who_signs_in_is_named_on_every_page_which_nobody_else_may_keep(visitor: BrowserlessClient) -> None:
+def test_pages_show_the_name_of_the_signed_in_user_and_are_not_cached(visitor: BrowserlessClient) -> None:
     assert 'href="/sign-in?next=%2Fbrowse%2Fconcept%3Ffrom%3Dm"' in visitor.open("/browse/concept?from=m")
     assert visitor.response.headers["cache-control"] == "no-cache"
     name = visitor.sign_in("curator", "/browse/concept?from=m")
@@ -80,7 +80,7 @@ def test_who_signs_in_is_named_on_every_page_which_nobody_else_may_keep(visitor:
         assert "etag" not in visitor.response.headers
 
 
-def test_the_cookie_is_for_this_site_alone_and_for_no_script(sample: Server) -> None:
+def test_the_session_cookie_is_http_only_and_same_site(sample: Server) -> None:
     name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
     visitor.send("/sign-in", {"name": name, "password": PASSWORD}, 303)
     cookie = visitor.response.headers["set-cookie"]
@@ -89,7 +89,7 @@ def test_the_cookie_is_for_this_site_alone_and_for_no_script(sample: Server) -> 
     assert 86_000 < int(re.findall(r"Max-Age=(\d+)", cookie)[0]) <= 86_400
 
 
-def test_under_https_the_cookie_can_come_from_this_very_host_alone(sample: Server) -> None:
+def test_under_https_the_session_cookie_has_the_host_prefix(sample: Server) -> None:
     name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
     visitor.send("/sign-in", {"name": name, "password": PASSWORD}, 303, X_Forwarded_Proto="https")
     cookie, *marks = visitor.response.headers["set-cookie"].split("; ")
@@ -105,7 +105,7 @@ def test_under_https_the_cookie_can_come_from_this_very_host_alone(sample: Serve
     assert not is_signed_in(cookie.removeprefix("__Host-")), "what a neighbouring host may have set counts for nothing"
 
 
-def test_a_wrong_name_and_a_wrong_password_are_told_alike(sample: Server) -> None:
+def test_a_wrong_name_and_a_wrong_password_get_the_same_message(sample: Server) -> None:
     name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
     for form_values in ({"name": name, "password": "wrong"}, {"name": "nobody", "password": PASSWORD}, {}):
         body = visitor.send("/sign-in", form_values, 401)
@@ -115,7 +115,7 @@ def test_a_wrong_name_and_a_wrong_password_are_told_alike(sample: Server) -> Non
         assert not visitor.cookies
 
 
-def test_signing_in_goes_by_the_same_limit_as_for_programs_and_tells_when_to_try_again(
+def test_page_and_api_sign_ins_share_a_rate_limit_and_show_when_to_try_again(
     new_url: DatabaseUrlFactory,
 ) -> None:
     with Server(new_url("sqlite"), LEXARIUM_SIGN_IN_RATE="2") as server:
@@ -127,7 +127,7 @@ def test_signing_in_goes_by_the_same_limit_as_for_programs_and_tells_when_to_try
         assert not visitor.cookies
 
 
-def test_every_signing_in_has_a_token_of_its_own_and_ends_the_one_before(sample: Server) -> None:
+def test_each_sign_in_gets_a_new_session_and_ends_the_previous_one(sample: Server) -> None:
     visitor = BrowserlessClient(sample)
     visitor.cookies["lexarium_session"] = planted = "lex_planted"
     name = visitor.sign_in("contributor")
@@ -140,7 +140,7 @@ def test_every_signing_in_has_a_token_of_its_own_and_ends_the_one_before(sample:
     assert name not in other.open("/")
 
 
-def test_signing_out_ends_the_token_on_the_server(sample: Server) -> None:
+def test_signing_out_revokes_the_session_on_the_server(sample: Server) -> None:
     visitor = BrowserlessClient(sample)
     name = visitor.sign_in("contributor")
     thief = BrowserlessClient(sample)
@@ -152,7 +152,7 @@ def test_signing_out_ends_the_token_on_the_server(sample: Server) -> None:
     assert not thief.cookies, "a cookie that is good for nothing is cleared"
 
 
-def test_a_token_that_has_ended_is_nobody_s(sample: Server) -> None:
+def test_an_expired_session_is_rejected_and_its_cookie_cleared(sample: Server) -> None:
     name, visitor = create_account(sample, "curator"), BrowserlessClient(sample)
     database = Database(sample.url)
     _, visitor.cookies["lexarium_session"] = create_token(database, name, expires_at=now_ms() - 1)
@@ -161,7 +161,7 @@ def test_a_token_that_has_ended_is_nobody_s(sample: Server) -> None:
     assert not visitor.cookies
 
 
-def test_who_only_reads_is_known_while_something_long_is_written(sample: Server) -> None:
+def test_a_session_is_recognized_while_another_process_writes(sample: Server) -> None:
     name, visitor, database = create_account(sample, "curator"), BrowserlessClient(sample), Database(sample.url)
     _, visitor.cookies["lexarium_session"] = create_token(database, name)
     token, secret = create_token(database, name)
@@ -184,20 +184,20 @@ def test_who_only_reads_is_known_while_something_long_is_written(sample: Server)
     "foreign_url",
     ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/\t/evil.example", "x"],
 )
-def test_nobody_is_sent_to_another_site(sample: Server, foreign_url: str) -> None:
+def test_sign_in_does_not_redirect_to_another_site(sample: Server, foreign_url: str) -> None:
     name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
     visitor.send("/sign-in", {"name": name, "password": PASSWORD, "next": foreign_url}, 303)
     assert visitor.response.headers["location"] == "/"
 
 
-def test_a_form_of_another_site_signs_nobody_in_or_out(contributor: BrowserlessClient) -> None:
+def test_a_cross_site_form_neither_signs_in_nor_out(contributor: BrowserlessClient) -> None:
     for path in ("/sign-in", "/sign-out"):
         contributor.send(path, {}, 403, Sec_Fetch_Site="cross-site")
         contributor.send(path, {}, 403, Origin="https://evil.example")
     assert contributor.cookies
 
 
-def test_a_role_that_is_taken_away_is_gone_at_the_next_page(sample: Server) -> None:
+def test_a_demotion_takes_effect_on_the_next_page(sample: Server) -> None:
     visitor = BrowserlessClient(sample)
     name = visitor.sign_in("curator")
     assert 'href="/review"' in visitor.open("/")
@@ -208,7 +208,7 @@ def test_a_role_that_is_taken_away_is_gone_at_the_next_page(sample: Server) -> N
     assert 'href="/review"' not in visitor.open("/")
 
 
-def test_the_menu_offers_what_a_role_may_do(sample: Server) -> None:
+def test_the_menu_offers_the_pages_that_a_role_may_use(sample: Server) -> None:
     expected_links = {"contributor": {"/propose", "/proposals", "/notifications", "/account"}}
     expected_links["curator"] = expected_links["contributor"] | {"/review", "/import"}
     expected_links["admin"] = expected_links["curator"] | {"/admin"}
@@ -219,7 +219,7 @@ def test_the_menu_offers_what_a_role_may_do(sample: Server) -> None:
     assert strip_tags(BrowserlessClient(sample).open("/")).count("Sign in") == 1
 
 
-def test_a_page_that_needs_someone_comes_after_signing_in(sample: Server) -> None:
+def test_a_page_that_requires_an_account_is_shown_after_sign_in(sample: Server) -> None:
     name, visitor = create_account(sample, "contributor"), BrowserlessClient(sample)
     visitor.open("/propose/concept?name=x", 303)
     assert visitor.response.headers["location"] == "/sign-in?next=%2Fpropose%2Fconcept%3Fname%3Dx"
@@ -230,7 +230,7 @@ def test_a_page_that_needs_someone_comes_after_signing_in(sample: Server) -> Non
     assert visitor.path == "/browse", "whoever is signed in already is sent on"
 
 
-def test_a_form_that_is_sent_too_late_is_sent_after_signing_in_with_nothing_lost(sample: Server) -> None:
+def test_a_form_submitted_after_the_session_expired_is_restored_after_sign_in(sample: Server) -> None:
     visitor = BrowserlessClient(sample)
     name, odd_name = visitor.sign_in("contributor"), 'fear "of" <spiders> & ünïcode'
     visitor.open("/propose/concept")
@@ -253,14 +253,14 @@ def test_a_form_that_is_sent_too_late_is_sent_after_signing_in_with_nothing_lost
         ("/account/tokens", "/account"),
     ],
 )
-def test_a_password_that_is_sent_too_late_is_on_no_page(sample: Server, path: str, page_path: str) -> None:
+def test_a_password_submitted_after_the_session_expired_is_not_shown(sample: Server, path: str, page_path: str) -> None:
     visitor = BrowserlessClient(sample)
     body = visitor.send(path, {"old_password": "an old secret", "password": "a new secret", "label": "x"}, 401)
     assert "secret" not in body
     assert f'name="next" value="{page_path}"' in body
 
 
-def test_no_page_that_names_someone_may_be_kept(visitor: BrowserlessClient) -> None:
+def test_pages_that_show_the_name_of_the_user_are_not_stored(visitor: BrowserlessClient) -> None:
     parts = {"id": WORKING_MEMORY, "collection": "concept", "kind": "definition", "ticket": "x", "name": "x"}
     name, count = visitor.sign_in("admin"), 0
     cookie = f"lexarium_session={visitor.cookies['lexarium_session']}"
@@ -275,12 +275,12 @@ def test_no_page_that_names_someone_may_be_kept(visitor: BrowserlessClient) -> N
     assert count > 20
 
 
-def test_what_no_browser_sends_is_refused_kindly(curator: BrowserlessClient) -> None:
+def test_malformed_requests_get_an_error_page(curator: BrowserlessClient) -> None:
     curator.open(f"/id/{WORKING_MEMORY}/history?before={'9' * 5_000}")
     curator.send("/propose/concept", {"name": "x"}, 403, Origin="http://[x")
 
 
-def test_a_page_above_ones_role_says_so_kindly(contributor: BrowserlessClient) -> None:
+def test_a_page_that_requires_a_higher_role_says_so(contributor: BrowserlessClient) -> None:
     record = create_concept(contributor.server)
     message = "This page requires the role curator; your role is contributor."
     assert message in contributor.open(f"/merge/{record}", 403)
@@ -292,7 +292,7 @@ def test_a_page_above_ones_role_says_so_kindly(contributor: BrowserlessClient) -
     "path",
     ["/propose/concept", "/preview/concept", "/edit/x", "/edit/x/relations", "/retire/x", "/merge/x", "/revert/x"],
 )
-def test_a_form_of_another_site_changes_nothing(curator: BrowserlessClient, path: str) -> None:
+def test_a_cross_site_form_changes_nothing(curator: BrowserlessClient, path: str) -> None:
     curator.send(path, {"name": "x"}, 403, Sec_Fetch_Site="cross-site")
     curator.send(path, {"name": "x"}, 403, Sec_Fetch_Site="same-site")
 
@@ -308,7 +308,7 @@ FORM_VALUES = {
 }
 
 
-def test_a_curator_s_record_is_published_at_once(curator: BrowserlessClient) -> None:
+def test_a_record_of_a_curator_is_published_at_once(curator: BrowserlessClient) -> None:
     curator.open("/propose/concept")
     body = curator.press("Publish", make_unique(FORM_VALUES))
     assert "Published." in body
@@ -322,7 +322,7 @@ def test_a_curator_s_record_is_published_at_once(curator: BrowserlessClient) -> 
     assert created["id_concept_class"] == "ctp_memory"
 
 
-def test_a_contributor_s_record_is_a_proposal_that_can_be_withdrawn(contributor: BrowserlessClient) -> None:
+def test_a_record_of_a_contributor_is_a_proposal_that_can_be_withdrawn(contributor: BrowserlessClient) -> None:
     assert "Propose a concept" in strip_tags(contributor.open("/propose"))
     contributor.open("/propose/concept")
     form_data = make_unique(FORM_VALUES)
@@ -338,7 +338,7 @@ def test_a_contributor_s_record_is_a_proposal_that_can_be_withdrawn(contributor:
     assert "withdrawn" in contributor.open("/proposals")
 
 
-def test_every_field_that_people_write_is_in_the_form_of_its_collection(curator: BrowserlessClient) -> None:
+def test_a_form_has_every_editable_field_of_its_collection(curator: BrowserlessClient) -> None:
     for collection in MAIN_COLLECTIONS.values():
         form = next(form for form in parse_forms(curator.open(f"/propose/{collection.name}")) if "key" in form.fields)
         expected = set(build_draft_model(collection.name).model_fields) - {"relations"} - OPTIONAL_KEYS
@@ -355,7 +355,7 @@ def test_every_field_that_people_write_is_in_the_form_of_its_collection(curator:
     assert get_record(curator, curator.path)["flag_for_curator"] == 1
 
 
-def test_all_mistakes_are_told_at_once_each_beside_its_field_and_what_was_typed_stays(
+def test_all_errors_are_shown_beside_their_fields_and_the_input_is_kept(
     curator: BrowserlessClient,
 ) -> None:
     curator.open("/propose/disorder")
@@ -381,7 +381,7 @@ def test_all_mistakes_are_told_at_once_each_beside_its_field_and_what_was_typed_
     assert "<title>Not saved" in body
 
 
-def test_a_preview_shows_the_draft_and_what_is_called_alike_and_saves_nothing(curator: BrowserlessClient) -> None:
+def test_a_preview_shows_the_draft_and_similar_records_without_saving(curator: BrowserlessClient) -> None:
     curator.open("/propose/concept")
     form_values = {**make_unique(FORM_VALUES), "name": "wroking memory", "aliases": "attention"}
     body = curator.press("Preview", form_values)
@@ -397,7 +397,7 @@ def test_a_preview_shows_the_draft_and_what_is_called_alike_and_saves_nothing(cu
     assert "<html" not in preview
 
 
-def test_a_preview_tells_what_is_wrong_so_far(curator: BrowserlessClient) -> None:
+def test_a_preview_shows_errors_found_so_far(curator: BrowserlessClient) -> None:
     preview = strip_tags(
         curator.send("/preview/concept", {"name": "", "aliases": "fine\r\nmine | nonsense tag | sideways"})
     )
@@ -410,7 +410,7 @@ def test_a_preview_tells_what_is_wrong_so_far(curator: BrowserlessClient) -> Non
     assert "Name: Must have at most 500 characters." in strip_tags(curator.body)
 
 
-def test_what_is_merely_related_is_not_called_alike(curator: BrowserlessClient) -> None:
+def test_loosely_related_names_are_not_reported_as_similar(curator: BrowserlessClient) -> None:
     body = curator.send("/preview/concept", {"name": "memory of a kind that nobody has named"})
     assert "a similar name" not in body
     assert "a similar name" not in curator.send("/preview/concept", {"name": "", "aliases": "\x00"})
@@ -418,7 +418,7 @@ def test_what_is_merely_related_is_not_called_alike(curator: BrowserlessClient) 
     assert "a similar name" not in preview
 
 
-def test_a_form_that_is_sent_twice_is_done_once(curator: BrowserlessClient) -> None:
+def test_a_form_submitted_twice_creates_one_record(curator: BrowserlessClient) -> None:
     curator.open("/propose/concept")
     form = next(form for form in parse_forms(curator.body) if "key" in form.fields)
     form_data = {**form.fields, **make_unique(FORM_VALUES)}
@@ -432,7 +432,7 @@ def test_a_form_that_is_sent_twice_is_done_once(curator: BrowserlessClient) -> N
 
 
 @pytest.mark.parametrize(("role", "label"), [("curator", "Create anyway"), ("contributor", "Propose anyway")])
-def test_a_record_with_nearly_the_name_of_another_is_created_once_its_author_has_seen_that(
+def test_a_record_with_a_similar_name_is_created_after_confirmation(
     curator: BrowserlessClient, contributor: BrowserlessClient, role: str, label: str
 ) -> None:
     client = {"curator": curator, "contributor": contributor}[role]
@@ -449,7 +449,7 @@ def test_a_record_with_nearly_the_name_of_another_is_created_once_its_author_has
     assert ("Published." if role == "curator" else "A curator will review it.") in body
 
 
-def test_a_record_is_renamed_to_nearly_the_name_of_another_after_a_warning(curator: BrowserlessClient) -> None:
+def test_renaming_a_record_to_a_similar_name_shows_a_warning(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server)
     curator.open(f"/edit/{record}")
     curator.press("Publish", {"name": "memory, working"}, 409)
@@ -478,7 +478,7 @@ def test_an_edit_is_saved_and_undone(curator: BrowserlessClient) -> None:
     assert "Saved." not in curator.open(f"/id/{record}?did=2"), "a notice does not outlive what it tells of"
 
 
-def test_what_nobody_touched_stays_as_it_is_whatever_a_form_makes_of_it(curator: BrowserlessClient) -> None:
+def test_untouched_fields_keep_values_that_a_form_cannot_represent(curator: BrowserlessClient) -> None:
     odd_fields = {
         "name": "odd\nname",
         "definition_text": "a\r\nb\rc\n\nd ",
@@ -496,7 +496,7 @@ def test_what_nobody_touched_stays_as_it_is_whatever_a_form_makes_of_it(curator:
     assert after["id_concept_class"] == "ctp_memory"
 
 
-def test_who_changed_the_same_meanwhile_is_shown_beside_what_one_wrote(curator: BrowserlessClient) -> None:
+def test_a_conflicting_edit_of_another_user_is_shown_beside_the_own_input(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server, definition_text="Base.", aliases=[{"text": "one"}])
     curator.open(f"/edit/{record}")
     other = _sign_in(curator.server, "curator")
@@ -515,7 +515,7 @@ def test_who_changed_the_same_meanwhile_is_shown_beside_what_one_wrote(curator: 
     assert (now_is["definition_text"], now_is["sources"], len(now_is["aliases"])) == ("Mine.", ["a book"], 2)
 
 
-def test_what_someone_wrote_stays_when_the_record_goes_meanwhile(curator: BrowserlessClient) -> None:
+def test_the_input_is_kept_if_the_record_is_retired_meanwhile(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server)
     curator.open(f"/edit/{record}")
     other = _sign_in(curator.server, "curator")
@@ -526,7 +526,7 @@ def test_what_someone_wrote_stays_when_the_record_goes_meanwhile(curator: Browse
     assert "Written at length." in curator.body
 
 
-def test_a_proposal_that_was_accepted_is_not_called_withdrawn(
+def test_an_accepted_proposal_is_not_shown_as_withdrawn(
     contributor: BrowserlessClient, curator: BrowserlessClient
 ) -> None:
     contributor.open("/propose/concept")
@@ -545,7 +545,7 @@ def test_a_proposal_that_was_accepted_is_not_called_withdrawn(
     assert "Undone" not in curator.open(f"/review/{proposal}?undone=1")
 
 
-def test_a_contributor_s_edit_waits_and_is_seen_by_curators_and_its_author_alone(
+def test_an_edit_of_a_contributor_is_visible_only_to_curators_and_its_author(
     contributor: BrowserlessClient, curator: BrowserlessClient, visitor: BrowserlessClient
 ) -> None:
     record = create_concept(curator.server, definition_text="Before.")
@@ -564,7 +564,7 @@ def test_a_contributor_s_edit_waits_and_is_seen_by_curators_and_its_author_alone
     assert get_record(curator, f"/id/{record}")["definition_text"] == "Before."
 
 
-def test_actions_are_shown_to_those_who_may(
+def test_actions_are_shown_according_to_the_role(
     contributor: BrowserlessClient, curator: BrowserlessClient, visitor: BrowserlessClient
 ) -> None:
     record = create_concept(curator.server)
@@ -585,7 +585,7 @@ def test_actions_are_shown_to_those_who_may(
     assert "Revert to this version" not in contributor.open(f"/id/{WORKING_MEMORY}/history")
 
 
-def test_what_is_gone_cannot_be_edited(curator: BrowserlessClient) -> None:
+def test_a_retired_record_cannot_be_edited(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server)
     curator.open(f"/edit/{record}")
     old_body = curator.body
@@ -601,7 +601,7 @@ def test_what_is_gone_cannot_be_edited(curator: BrowserlessClient) -> None:
 # Relations
 
 
-def test_a_relation_is_looked_for_added_undone_and_removed(curator: BrowserlessClient) -> None:
+def test_a_relation_is_searched_added_undone_and_removed(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server)
     curator.open(f"/edit/{record}/relations")
     body = curator.press("Search records", {"relation": "PARTOF", "q": "working memory"})
@@ -619,7 +619,7 @@ def test_a_relation_is_looked_for_added_undone_and_removed(curator: BrowserlessC
     assert "No relations yet." in curator.body
 
 
-def test_a_circle_is_told_beside_the_field(curator: BrowserlessClient) -> None:
+def test_a_cycle_is_reported_beside_the_field(curator: BrowserlessClient) -> None:
     parent = create_concept(curator.server)
     child = create_concept(curator.server, relations={"KINDOF": [parent]})
     curator.open(f"/edit/{parent}/relations")
@@ -633,7 +633,7 @@ def test_a_circle_is_told_beside_the_field(curator: BrowserlessClient) -> None:
     assert "select one" in curator.send(f"/edit/{parent}/relations", fields, 422)
 
 
-def test_a_mapping_is_an_iri_or_a_curie(curator: BrowserlessClient) -> None:
+def test_a_mapping_may_be_an_iri_or_a_curie(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server)
     curator.open(f"/edit/{record}/relations")
     fields = {"act": "map", "mapping": "closeMatch", "outside": "nonsense", "version": "1"}
@@ -656,7 +656,7 @@ def test_a_contributor_proposes_relations(contributor: BrowserlessClient) -> Non
 # Retiring, merging, reverting
 
 
-def test_retiring_tells_what_uses_a_record_names_another_and_is_undone(curator: BrowserlessClient) -> None:
+def test_retiring_shows_uses_of_the_record_takes_a_replacement_and_can_be_undone(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server)
     create_concept(curator.server, name="a kind of it", relations={"KINDOF": [record]})
     body = curator.open(f"/retire/{record}")
@@ -671,7 +671,7 @@ def test_retiring_tells_what_uses_a_record_names_another_and_is_undone(curator: 
     assert get_record(curator, f"/id/{record}")["state"] == "published"
 
 
-def test_as_many_records_are_named_as_are_told_to_use_one_that_is_to_be_retired(curator: BrowserlessClient) -> None:
+def test_the_number_of_uses_of_a_record_equals_the_number_of_listed_records(curator: BrowserlessClient) -> None:
     server = curator.server
     record = create_concept(server)
     create_concept(server, name="twice", relations={"KINDOF": [record], "PARTOF": [record]})
@@ -689,7 +689,7 @@ def test_as_many_records_are_named_as_are_told_to_use_one_that_is_to_be_retired(
     assert "and more" in list_text
 
 
-def test_a_record_that_has_changed_since_one_looked_is_not_retired_or_merged(curator: BrowserlessClient) -> None:
+def test_a_record_changed_since_the_page_was_opened_is_not_retired_or_merged(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server)
     curator.open(f"/edit/{record}")
     curator.press("Publish", {"definition_text": "Changed."})
@@ -705,7 +705,7 @@ def test_a_record_that_has_changed_since_one_looked_is_not_retired_or_merged(cur
     assert "Must be another published record." in curator.send(f"/retire/{record}", form_values, 422)
 
 
-def test_what_others_changed_is_told_also_while_one_looks_for_a_stand_in(curator: BrowserlessClient) -> None:
+def test_changes_of_others_are_shown_while_searching_for_a_replacement(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server)
     curator.open(f"/retire/{record}")
     other = _create_visitor(curator.server, curator.cookies)
@@ -714,7 +714,7 @@ def test_what_others_changed_is_told_also_while_one_looks_for_a_stand_in(curator
     assert "<ins>Changed.</ins>" in curator.press("Search records", {"q": "working memory"})
 
 
-def test_a_survivor_that_has_changed_since_one_looked_is_looked_at_again(curator: BrowserlessClient) -> None:
+def test_a_survivor_changed_since_the_page_was_opened_requires_confirmation(curator: BrowserlessClient) -> None:
     merged_id, survivor_id = create_concept(curator.server), create_concept(curator.server)
     curator.open(f"/merge/{merged_id}?into={survivor_id}")
     other = _create_visitor(curator.server, curator.cookies)
@@ -727,7 +727,7 @@ def test_a_survivor_that_has_changed_since_one_looked_is_looked_at_again(curator
     assert curator.path == f"/id/{survivor_id}?merged={merged_id}"
 
 
-def test_who_comes_too_late_to_undo_is_shown_what_was_done_since_and_where_the_way_back_is(
+def test_a_late_undo_shows_later_changes_and_links_to_the_history(
     curator: BrowserlessClient,
 ) -> None:
     record = create_concept(curator.server, definition_text="Before.")
@@ -743,7 +743,7 @@ def test_who_comes_too_late_to_undo_is_shown_what_was_done_since_and_where_the_w
     assert get_record(curator, f"/id/{record}")["definition_text"] == "Theirs."
 
 
-def test_publishing_is_undone_by_retiring_and_that_too(curator: BrowserlessClient) -> None:
+def test_publishing_is_undone_by_retiring_and_that_can_be_undone_too(curator: BrowserlessClient) -> None:
     curator.open("/propose/concept")
     assert "Published." in curator.press("Publish", make_unique({"name": "published in haste"}))
     record = curator.path.partition("?")[0].removeprefix("/id/")
@@ -752,7 +752,7 @@ def test_publishing_is_undone_by_retiring_and_that_too(curator: BrowserlessClien
     assert get_record(curator, f"/id/{record}")["state"] == "published"
 
 
-def test_a_form_that_cannot_be_taken_now_is_kept_to_be_sent_again(new_url: DatabaseUrlFactory) -> None:
+def test_a_form_rejected_by_the_rate_limit_is_shown_again_with_its_input(new_url: DatabaseUrlFactory) -> None:
     form_values = {"name": 'fear "of" <spiders>', "definition_text": "One.\n\nTwo."}
     with Server(new_url("sqlite"), LEXARIUM_WRITE_RATE="1", LEXARIUM_WRITE_BURST="1") as server:
         person = BrowserlessClient(server)
@@ -775,7 +775,7 @@ def test_a_contributor_proposes_to_retire(contributor: BrowserlessClient) -> Non
     assert "Retirement proposed" in contributor.open(f"/id/{record}")
 
 
-def test_a_merge_is_looked_at_done_and_undone(curator: BrowserlessClient) -> None:
+def test_a_merge_is_previewed_done_and_undone(curator: BrowserlessClient) -> None:
     merged_id = create_concept(
         curator.server, name="a double", aliases=[{"text": "twin"}], relations={"KINDOF": [WORKING_MEMORY]}
     )
@@ -802,7 +802,7 @@ def test_a_merge_is_looked_at_done_and_undone(curator: BrowserlessClient) -> Non
     assert get_record(curator, f"/id/{user}")["relations"] == {"PARTOF": [merged_id]}
 
 
-def test_the_members_of_a_class_go_with_it_at_a_merge(curator: BrowserlessClient) -> None:
+def test_members_of_a_merged_class_move_to_the_survivor(curator: BrowserlessClient) -> None:
     merged_id, survivor_id = (
         create_record(curator.server, "concept_class", name=name) for name in ("one class", "another class")
     )
@@ -814,7 +814,7 @@ def test_the_members_of_a_class_go_with_it_at_a_merge(curator: BrowserlessClient
     assert get_record(curator, f"/id/{member}")["id_concept_class"] == survivor_id
 
 
-def test_a_merge_that_cannot_be_is_told(curator: BrowserlessClient) -> None:
+def test_an_impossible_merge_is_reported(curator: BrowserlessClient) -> None:
     record, task = create_concept(curator.server), create_record(curator.server, "task")
     assert "not found" in curator.open(f"/merge/{record}?into={task}", 422)
     assert "into itself" in curator.open(f"/merge/{record}?into={record}", 422)
@@ -824,7 +824,7 @@ def test_a_merge_that_cannot_be_is_told(curator: BrowserlessClient) -> None:
     assert "not found" in curator.open(f"/merge/{record}?into=%00", 422)
 
 
-def test_any_version_in_the_history_is_gone_back_to(curator: BrowserlessClient) -> None:
+def test_a_record_can_be_reverted_to_any_version_in_its_history(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server, definition_text="First.")
     for definition in ("Second.", "Third."):
         curator.open(f"/edit/{record}")
@@ -837,13 +837,13 @@ def test_any_version_in_the_history_is_gone_back_to(curator: BrowserlessClient) 
     assert "has no version" in curator.send(f"/revert/{record}", {"version": "x"}, 400)
 
 
-def test_a_missing_name_can_be_proposed_from_a_search(contributor: BrowserlessClient) -> None:
+def test_a_search_without_results_links_to_a_proposal_form(contributor: BrowserlessClient) -> None:
     contributor.open("/search?q=xyzzyplugh")
     assert 'href="/propose/concept?name=xyzzyplugh"' in contributor.body
     assert 'value="xyzzyplugh"' in contributor.open("/propose/concept?name=xyzzyplugh")
 
 
-def test_what_people_write_is_escaped_everywhere(curator: BrowserlessClient, contributor: BrowserlessClient) -> None:
+def test_user_input_is_escaped_on_every_page(curator: BrowserlessClient, contributor: BrowserlessClient) -> None:
     hostile = "<script>alert('x')</script>\"&'"
     record = create_concept(
         curator.server, name=hostile, definition_text=hostile, aliases=[{"text": hostile + "b"}], sources=[hostile]

@@ -30,7 +30,7 @@ def curator(shared_server: Server) -> str:
     ("draft", "pointer"),
     [({"name": "a{}b"}, "/name"), ({"name": "x", "aliases": [{"text": "a{}b", "lang": "he"}]}, "/aliases/0/text")],
 )
-def test_v1_refuses_them_in_names(
+def test_v1_rejects_direction_controls_in_names(
     shared_server: Server, curator: str, char: str, draft: dict[str, object], pointer: str
 ) -> None:
     draft_with_char = json.loads(json.dumps(draft).replace("{}", json.dumps(char)[1:-1]))
@@ -49,14 +49,16 @@ def test_v1_refuses_them_in_names(
         ("alias", "fine; a&#x202E;b"),
     ],
 )
-def test_v_alpha_refuses_them_in_names(shared_server: Server, curator: str, field: str, value: str) -> None:
+def test_v_alpha_rejects_direction_controls_in_names(
+    shared_server: Server, curator: str, field: str, value: str
+) -> None:
     response = shared_server.post_json("/api/v-alpha/concept", {"name": "x", field: value}, curator)
     assert response.status == 422
     assert [error["pointer"] for error in response.json["errors"]] == [f"/{field}"]
     assert "U+202E" in response.json["errors"][0]["detail"]
 
 
-def test_marks_of_direction_are_taken(shared_server: Server, curator: str) -> None:
+def test_direction_marks_and_controls_in_definitions_are_accepted(shared_server: Server, curator: str) -> None:
     draft = {"name": f"a{MARKS}b", "aliases": [{"text": f"c{MARKS}d", "lang": "ar"}], "definition_text": DANGEROUS}
     response = shared_server.post_json("/api/v1/concept", draft, curator)
     assert response.status == 201
@@ -66,7 +68,7 @@ def test_marks_of_direction_are_taken(shared_server: Server, curator: str) -> No
     }
 
 
-def test_a_form_is_shown_again_with_the_error_beside_the_field(shared_server: Server) -> None:
+def test_a_form_with_direction_controls_is_shown_again_with_errors(shared_server: Server) -> None:
     person = BrowserlessClient(shared_server)
     person.sign_in("curator")
     person.open("/propose/concept")
@@ -75,7 +77,7 @@ def test_a_form_is_shown_again_with_the_error_beside_the_field(shared_server: Se
     assert "U+2066" in page
 
 
-def test_an_account_has_none_in_its_name(database: Database) -> None:
+def test_direction_controls_are_rejected_in_account_names(database: Database) -> None:
     with pytest.raises(InvalidInput) as error:
         add_account(database, "nimda\u202e", Role.CONTRIBUTOR)
     assert [problem.field for problem in error.value.problems] == ["name"]
@@ -94,7 +96,7 @@ SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
         ("concept.ttl", SKOS, "http://example.org/1"),
     ],
 )
-def test_an_import_keeps_them_and_names_the_record(
+def test_an_import_keeps_direction_controls_and_reports_the_record(
     database: Database, tmp_path: Path, name: str, content: str, warning: str
 ) -> None:
     path = tmp_path / name
@@ -106,7 +108,7 @@ def test_an_import_keeps_them_and_names_the_record(
     assert name in warnings[0].field
 
 
-def test_a_record_that_has_one_can_still_be_edited(server: Server, tmp_path: Path) -> None:
+def test_a_record_with_a_direction_control_can_still_be_edited(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "concept.json"
     path.write_text(json.dumps([{"id": "trm_1", "name": "a\u202eb"}]))
     assert run_cli("import", path, LEXARIUM_DATABASE=server.url).returncode == 0

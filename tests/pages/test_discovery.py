@@ -78,6 +78,6 @@ def test_many_terms_are_listed_in_several_sitemaps(database: Database, monkeypat
     assert len({record_id for part in parts for record_id in part}) == 5
 
 
-def test_a_private_server_describes_nothing_to_robots(new_url: DatabaseUrlFactory) -> None:
+def test_a_private_server_offers_no_robots_txt_or_sitemap(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_READ="token") as server:
         assert [server.get(path).status for path in ("/robots.txt", "/sitemap.xml")] == [401, 401]

@@ -75,7 +75,7 @@ def test_a_form_without_a_valid_version_is_refused(
 
 
 @pytest.mark.parametrize("form", build_forms("", ""))
-def test_a_form_that_was_opened_at_an_earlier_version_changes_nothing(
+def test_a_form_opened_at_an_earlier_version_changes_nothing(
     server: Server, curator: V1Client, person: BrowserlessClient, form: str
 ) -> None:
     record, other = create_pair(curator)
@@ -87,7 +87,7 @@ def test_a_form_that_was_opened_at_an_earlier_version_changes_nothing(
     assert get_record(server, record) == record
 
 
-def test_what_others_changed_while_relations_were_open_is_shown_and_the_form_can_be_sent_again(
+def test_a_concurrent_change_is_shown_on_the_relations_page_and_the_form_can_be_resubmitted(
     server: Server, curator: V1Client, person: BrowserlessClient
 ) -> None:
     record, _ = create_pair(curator)
@@ -100,7 +100,7 @@ def test_what_others_changed_while_relations_were_open_is_shown_and_the_form_can
     assert get_record(server, record)["relations"] == {}
 
 
-def test_a_proposal_for_a_record_is_accepted_only_at_the_version_that_was_seen(
+def test_a_proposal_is_accepted_only_at_the_version_shown(
     server: Server, curator: V1Client, person: BrowserlessClient
 ) -> None:
     record, _ = create_pair(curator)

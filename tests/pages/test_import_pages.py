@@ -113,7 +113,9 @@ def get_record(server: Server, slug: str, local_id: str) -> dict[str, object]:
     return record
 
 
-def test_a_vocabulary_is_previewed_unseen_then_created_by_the_person(server: Server, admin: Member, slug: str) -> None:
+def test_a_new_vocabulary_is_previewed_without_being_created_then_imported_by_the_user(
+    server: Server, admin: Member, slug: str
+) -> None:
     text = preview(admin, encode_scheme(slug, RED, BLUE))
     assert f"New vocabulary: {slug}" in text
     assert "New: 3 records" in text
@@ -127,7 +129,7 @@ def test_a_vocabulary_is_previewed_unseen_then_created_by_the_person(server: Ser
     assert admin.name in extract_text(admin.open(f"/changes?vocabulary={slug}"))
 
 
-def test_the_next_edition_is_merged_with_what_others_changed_since_a_person_imported(
+def test_a_new_edition_is_merged_with_edits_since_the_import_by_a_user(
     server: Server, admin: Member, slug: str
 ) -> None:
     import_file(admin, encode_scheme(slug, RED, BLUE))
@@ -151,7 +153,7 @@ def test_the_next_edition_is_merged_with_what_others_changed_since_a_person_impo
     assert "Like a rose. Like wine." in conflicting
 
 
-def test_a_table_of_the_main_vocabulary_is_merged_with_edits_after_a_person_imported_it(
+def test_a_table_of_the_main_vocabulary_is_merged_with_edits_since_its_import_by_a_user(
     server: Server, admin: Member
 ) -> None:
     record_id = f"trm_{uuid.uuid4().hex[:8]}"
@@ -165,7 +167,9 @@ def test_a_table_of_the_main_vocabulary_is_merged_with_edits_after_a_person_impo
     assert [item["actor"] == admin.account_id for item in changes] == [True, False, True]
 
 
-def test_an_undone_import_names_who_undid_it_and_is_no_edit(server: Server, admin: Member, slug: str) -> None:
+def test_an_undone_import_shows_who_undid_it_and_does_not_count_as_an_edit(
+    server: Server, admin: Member, slug: str
+) -> None:
     import_file(admin, encode_scheme(slug, RED))
     person = Member(server, Role.NONE, {slug: Role.CURATOR})
     import_file(person, encode_scheme(slug, RED, BLUE))
@@ -182,7 +186,7 @@ def test_an_undone_import_names_who_undid_it_and_is_no_edit(server: Server, admi
     assert get_record(server, slug, f"{slug}:blue")["name"] == "blue"
 
 
-def test_a_curator_of_one_vocabulary_imports_into_that_one_alone(server: Server, admin: Member, slug: str) -> None:
+def test_a_curator_of_one_vocabulary_imports_into_that_one_only(server: Server, admin: Member, slug: str) -> None:
     other = f"{slug}-other"
     for name in (slug, other):
         import_file(admin, encode_scheme(name, RED))
@@ -209,7 +213,7 @@ def test_a_curator_of_one_vocabulary_imports_into_that_one_alone(server: Server,
     assert get_record(server, slug, f"https://example.org/{slug}-new/blue".replace("/", "%2F"))["name"] == "blue"
 
 
-def test_a_private_vocabulary_is_as_if_it_did_not_exist(server: Server, admin: Member, slug: str) -> None:
+def test_a_private_vocabulary_is_indistinguishable_from_a_missing_one(server: Server, admin: Member, slug: str) -> None:
     hidden, missing = f"{slug}-hid", f"{slug}-mis"
     for name in (slug, hidden):
         import_file(admin, encode_scheme(name, RED))
@@ -236,7 +240,9 @@ def test_a_private_vocabulary_is_as_if_it_did_not_exist(server: Server, admin: M
         assert attempt(hidden).replace(hidden, "NAME") == attempt(missing).replace(missing, "NAME")
 
 
-def test_what_a_newer_edition_lacks_is_shown_before_it_is_retired(server: Server, admin: Member, slug: str) -> None:
+def test_records_missing_from_a_newer_edition_are_shown_before_they_are_retired(
+    server: Server, admin: Member, slug: str
+) -> None:
     import_file(admin, encode_scheme(slug, RED, BLUE))
     text = preview(admin, encode_scheme(slug, RED), mode="replace")
     assert "1 record would be retired." in text
@@ -247,7 +253,7 @@ def test_what_a_newer_edition_lacks_is_shown_before_it_is_retired(server: Server
     assert server.get(f"/api/v1/vocabularies/{slug}/records/{slug}:blue").status == 410
 
 
-def test_a_record_that_changed_after_the_preview_is_looked_at_again(server: Server, admin: Member, slug: str) -> None:
+def test_a_record_changed_after_the_preview_requires_a_new_preview(server: Server, admin: Member, slug: str) -> None:
     import_file(admin, encode_scheme(slug, RED, BLUE))
     preview(admin, encode_scheme(slug, RED.replace('"red"', '"scarlet"'), BLUE))
     edit(admin, slug, f"{slug}:red", {"definition": "Edited meanwhile."})
@@ -268,7 +274,7 @@ def test_warnings_are_shown_by_kind_with_three_examples(admin: Member, slug: str
     assert text.count("has several names in one language") == 4
 
 
-def test_a_file_does_not_set_the_rules_of_its_vocabulary(server: Server, admin: Member, slug: str) -> None:
+def test_a_file_cannot_set_the_minting_rules_of_its_vocabulary(server: Server, admin: Member, slug: str) -> None:
     import_file(admin, encode_scheme(slug, RED))
     content = encode_scheme(slug, RED, BLUE).replace(
         b"skos:ConceptScheme", b'skos:ConceptScheme ; <lexarium:private> "true"'
@@ -277,7 +283,7 @@ def test_a_file_does_not_set_the_rules_of_its_vocabulary(server: Server, admin: 
     assert server.get(f"/api/v1/vocabularies/{slug}").status == 200
 
 
-def test_a_purged_vocabulary_leaves_no_trace_of_its_imports(server: Server, admin: Member, slug: str) -> None:
+def test_purging_a_vocabulary_removes_its_imports(server: Server, admin: Member, slug: str) -> None:
     import_file(admin, encode_scheme(slug, RED))
     database = open_database(server.url)
     database.run_write(lambda transaction: head_records.remove_vocabulary(transaction, admin.account_id, slug))

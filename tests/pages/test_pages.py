@@ -70,7 +70,7 @@ def fetch(server: Server, path: str) -> HttpResponse:
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/nothing/here"])
-def test_a_page_allows_nothing_but_what_this_site_serves(sample: Server, path: str) -> None:
+def test_the_content_security_policy_allows_only_own_resources(sample: Server, path: str) -> None:
     policy = fetch(sample, path).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -82,7 +82,7 @@ def test_a_page_allows_nothing_but_what_this_site_serves(sample: Server, path: s
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_link_of_a_page_leads_somewhere(sample: Server, path: str) -> None:
+def test_every_link_of_a_page_works(sample: Server, path: str) -> None:
     checked_links = CHECKED_LINKS.setdefault(sample.url, set())
     targets = set(re.findall(r'(?:href|src|action|data-level)="(/[^"#]*)', get_page(sample, path)))
     for target in targets - checked_links:
@@ -103,24 +103,24 @@ def test_a_page_is_small_and_has_a_title_and_a_description(sample: Server, path:
     assert 10 < len(unescape(description)) <= MAX_DESCRIPTION_CHARS
 
 
-def test_files_of_a_page_are_kept_for_good(sample: Server) -> None:
+def test_static_files_of_a_page_are_immutable(sample: Server) -> None:
     for target in re.findall(r'"(/static/[^"]+)"', get_page(sample, "/")):
         assert "immutable" in sample.get(target).headers["cache-control"]
 
 
-def test_a_page_is_compressed_for_who_accepts_it(sample: Server) -> None:
+def test_a_page_is_compressed_if_the_client_accepts_it(sample: Server) -> None:
     response = sample.get("/", Accept_Encoding="gzip")
     assert response.headers["content-encoding"] == "gzip"
     assert response.headers["vary"] == "Accept-Encoding"
 
 
-def test_a_mistake_is_a_page_for_people_and_json_for_programs(sample: Server) -> None:
+def test_an_error_is_a_page_for_browsers_and_json_for_api_clients(sample: Server) -> None:
     assert "Not found." in get_page(sample, "/nothing/here", 404)
     assert sample.get("/nothing/here").json["detail"] == "Not found."
     assert sample.request("POST", "/", {"Accept": "text/html"}).status == 405
 
 
-def test_the_first_page_tells_counts_classes_and_what_has_changed(sample: Server) -> None:
+def test_the_vocabulary_page_shows_counts_classes_and_recent_changes(sample: Server) -> None:
     body = get_page(sample, "/vocabularies/main")
     assert ">192</strong> concepts" in body
     assert 'aria-label="Emotion: ' in body
@@ -128,7 +128,7 @@ def test_the_first_page_tells_counts_classes_and_what_has_changed(sample: Server
     assert re.search(r'since=0&amp;until=\d+">[\d,]+ changes</a> <span class="faint">by one import', body)
 
 
-def test_a_class_has_as_many_on_the_first_page_as_the_list_it_leads_to(sample: Server) -> None:
+def test_the_count_of_a_class_equals_the_length_of_the_linked_list(sample: Server) -> None:
     tiles = re.findall(r'<g class="tile.*?</g>', get_page(sample, "/vocabularies/main"), re.DOTALL)
     counts = [re.search(r'<a href="(/browse/[^"]+)".*?<span>([\d,]+)</span>', tile, re.DOTALL) for tile in tiles]
     assert len(tiles) > 10
@@ -136,13 +136,13 @@ def test_a_class_has_as_many_on_the_first_page_as_the_list_it_leads_to(sample: S
         assert re.search(rf'<p class="faint">{count} \w', get_page(sample, unescape(address)))
 
 
-def test_an_empty_catalogue_has_a_first_page(server: Server) -> None:
+def test_an_empty_catalogue_has_a_home_page(server: Server) -> None:
     body = get_page(server, "/")
     assert "The catalogue is empty." in body
     assert "No changes yet." in body
 
 
-def test_a_collection_is_read_to_its_end_page_by_page(sample: Server) -> None:
+def test_a_collection_is_listed_completely_with_pagination(sample: Server) -> None:
     path, names = "/browse/concept", list[str]()
     while path:
         body = get_page(sample, path)
@@ -153,7 +153,7 @@ def test_a_collection_is_read_to_its_end_page_by_page(sample: Server) -> None:
     assert [unescape(name).casefold() for name in names] == sorted(unescape(name).casefold() for name in names)
 
 
-def test_a_collection_is_read_from_any_name_on_and_by_class(sample: Server) -> None:
+def test_a_collection_is_listed_from_a_given_name_and_by_class(sample: Server) -> None:
     names = re.findall(
         r'<p class="name"><a [^>]*>(.*?)</a>', get_page(sample, "/browse/concept?from=work&class=ctp_memory")
     )
@@ -162,7 +162,7 @@ def test_a_collection_is_read_from_any_name_on_and_by_class(sample: Server) -> N
     assert "No concepts from here on." in get_page(sample, "/browse/concept?from=zz")
 
 
-def test_a_class_or_collection_that_there_is_not_is_told_with_the_way_to_those_there_are(sample: Server) -> None:
+def test_an_unknown_class_or_collection_is_reported_with_links_to_existing_ones(sample: Server) -> None:
     for path in ("/browse/concept?class=bogus%3C", "/search?q=memory&class=bogus%3C"):
         body = get_page(sample, path)
         assert "No class <code>bogus&lt;</code>" in body
@@ -179,12 +179,12 @@ def test_a_class_or_collection_that_there_is_not_is_told_with_the_way_to_those_t
         assert "There is no" not in get_page(sample, path)
 
 
-def test_a_list_of_a_class_says_that_the_tree_is_of_all_classes(sample: Server) -> None:
+def test_a_list_of_one_class_links_to_the_hierarchy_of_all_classes(sample: Server) -> None:
     assert ">Show hierarchy<" in get_page(sample, "/browse/concept")
     assert ">Show hierarchy (all classes)<" in get_page(sample, "/browse/concept?class=ctp_memory")
 
 
-def test_the_tree_tells_what_stands_outside_of_it(sample: Server) -> None:
+def test_the_tree_links_to_records_outside_of_the_hierarchy(sample: Server) -> None:
     match = re.search(
         r'href="([^"]+)">(\d+) concepts not in the hierarchy</a>', get_page(sample, "/browse/concept/tree")
     )
@@ -195,7 +195,7 @@ def test_the_tree_tells_what_stands_outside_of_it(sample: Server) -> None:
     assert "not in the hierarchy" not in get_page(sample, "/browse/disorder/tree"), "of those all are in it"
 
 
-def test_what_goes_round_in_a_circle_is_reached_from_the_tree(server: Server, tmp_path: Path) -> None:
+def test_records_in_a_cycle_are_linked_from_the_tree(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "concept.csv"
     file.write_text("id,name,KINDOF,PARTOF\ntrm_1,one,trm_2,\ntrm_2,two,,trm_1\ntrm_3,three,trm_1,\ntrm_4,four,,\n")
     database = Database(server.url)
@@ -209,7 +209,7 @@ def test_what_goes_round_in_a_circle_is_reached_from_the_tree(server: Server, tm
     assert "Cycles" not in get_page(server, "/browse/disorder/tree")
 
 
-def test_a_citation_has_the_address_by_which_the_site_is_known_unless_its_own_is_told(
+def test_a_citation_uses_the_request_host_unless_a_base_url_is_configured(
     sample: Server, sample_url: DatabaseUrlFactory
 ) -> None:
     assert f"http://127.0.0.1:{sample.port}/id/{WORKING_MEMORY}" in extract_citation(
@@ -230,14 +230,14 @@ def extract_citation(body: str) -> str:
     return body.partition("Cite this")[2].partition("Download")[0]
 
 
-def test_what_cannot_be_browsed_is_told(sample: Server) -> None:
+def test_an_invalid_browse_request_is_reported(sample: Server) -> None:
     assert "Collection" in get_page(sample, "/browse/nothing", 404)
     assert "has no hierarchy" in get_page(sample, "/browse/contrast/tree", 404)
     assert "of the cursor not found" in get_page(sample, "/browse/task?after=nobody%00", 404)
     assert get_page(sample, "/browse/task?from=%00")
 
 
-def test_a_level_of_the_tree_is_a_piece_of_a_page(sample: Server) -> None:
+def test_a_level_of_the_tree_is_an_html_fragment(sample: Server) -> None:
     tree_page = get_page(sample, "/browse/concept/tree")
     level = re.search(r'data-level="([^"]+)">\s*<summary><span class="unseen">Children of memory<', tree_page)
     assert level
@@ -249,7 +249,7 @@ def test_a_level_of_the_tree_is_a_piece_of_a_page(sample: Server) -> None:
     assert "central executive" in below
 
 
-def test_a_record_has_all_there_is_to_tell_on_its_page(sample: Server) -> None:
+def test_a_record_page_shows_all_details(sample: Server) -> None:
     body = get_page(sample, f"/id/{WORKING_MEMORY}")
     for expected in (
         '<h1 lang="en">working memory</h1>',
@@ -267,35 +267,35 @@ def test_a_record_has_all_there_is_to_tell_on_its_page(sample: Server) -> None:
     assert body.count('href="/id/trm_') > 10
 
 
-def test_old_addresses_lead_to_the_page(sample: Server) -> None:
+def test_old_record_urls_redirect_to_the_page(sample: Server) -> None:
     for path in (f"/concept/id/{WORKING_MEMORY}", f"/concept/id/{WORKING_MEMORY}/"):
         response = fetch(sample, path)
         assert (response.status, response.headers["location"]) == (303, f"/id/{WORKING_MEMORY}")
 
 
-def test_an_unknown_record_is_a_page_that_says_so(sample: Server) -> None:
+def test_an_unknown_record_gets_a_404_page(sample: Server) -> None:
     for identifier in ("trm_nothing", "%00", "a%2Fb"):
         assert "not found" in get_page(sample, f"/id/{identifier}", 404)
 
 
-def test_a_result_shows_which_alias_matched(sample: Server) -> None:
+def test_a_result_shows_the_matching_alias(sample: Server) -> None:
     body = get_page(sample, "/search?q=wm")
     assert "also called <em><mark>WM</mark></em>" in body
 
 
-def test_a_typing_mistake_is_answered_with_a_question(sample: Server) -> None:
+def test_a_misspelled_query_gets_a_suggestion(sample: Server) -> None:
     body = get_page(sample, "/search?q=wrking+memry")
     assert 'Did you mean <a href="/search?q=working+memory">working memory</a>?' in body
 
 
-def test_facets_narrow_a_search_and_widen_it_again(sample: Server) -> None:
+def test_facets_narrow_and_widen_a_search(sample: Server) -> None:
     body = get_page(sample, "/search?q=memory&collection=task")
     assert "among tasks" in body
     assert 'href="/search?q=memory&amp;collection=concept"' in body
     assert 'href="/search?q=memory">any</a>' in body
 
 
-def test_results_go_on_over_pages(sample: Server) -> None:
+def test_search_results_are_paginated(sample: Server) -> None:
     assert 'rel="next" href="/search?offset=20&amp;q=e"' in get_page(sample, "/search?q=e")
     assert (
         "offset" not in (re.search(r'rel="prev" href="([^"]+)"', get_page(sample, "/search?q=e&offset=20")) or [""])[1]
@@ -303,7 +303,7 @@ def test_results_go_on_over_pages(sample: Server) -> None:
     assert get_page(sample, "/search?q=e&offset=99999")
 
 
-def test_everything_is_escaped(server: Server) -> None:
+def test_hostile_text_is_escaped(server: Server) -> None:
     token, hostile_text = server.create_token("curator"), "<script>alert('x')</script>\"&'"
     draft = {
         "name": hostile_text,
@@ -333,7 +333,7 @@ def post_annotate(server: Server, text: str, **fields: str) -> HttpResponse:
 TEXT = "Working memory, arousal\r\n\r\nand Working memory updating."
 
 
-def test_terms_are_marked_in_a_text_and_counted(sample: Server) -> None:
+def test_terms_are_highlighted_in_a_text_and_counted(sample: Server) -> None:
     body = post_annotate(sample, TEXT).body.decode()
     assert "3 mentions, 4 terms" in body
     assert f'href="/id/{WORKING_MEMORY}" title="working memory, concept">Working memory</a>, ' in body
@@ -341,7 +341,7 @@ def test_terms_are_marked_in_a_text_and_counted(sample: Server) -> None:
     assert "arousal<sup>2</sup></a>\n\nand " in body
 
 
-def test_terms_of_a_text_are_kept_as_csv_or_json(sample: Server) -> None:
+def test_terms_of_a_text_can_be_downloaded_as_csv_or_json(sample: Server) -> None:
     csv = post_annotate(sample, TEXT, format="csv")
     assert csv.headers["content-disposition"] == 'attachment; filename="terms.csv"'
     assert csv.body.decode().splitlines()[1] == f"0,14,Working memory,{WORKING_MEMORY},working memory,concept"
@@ -349,7 +349,7 @@ def test_terms_of_a_text_are_kept_as_csv_or_json(sample: Server) -> None:
     assert [annotation["start"] for annotation in document["annotations"]] == [0, 16, 16, 29]
 
 
-def test_a_form_of_another_site_is_refused(sample: Server) -> None:
+def test_a_cross_site_form_is_rejected(sample: Server) -> None:
     for headers in ({"Origin": "https://example.org"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
         form = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         response = sample.request("POST", "/annotate", form, "text=memory")
@@ -357,7 +357,7 @@ def test_a_form_of_another_site_is_refused(sample: Server) -> None:
         assert "Cross-site form rejected" in response.json["detail"]
 
 
-def test_what_a_server_has_loaded_is_not_looked_through_for_garbage_again(url: str) -> None:
+def test_objects_loaded_at_start_are_excluded_from_garbage_collection(url: str) -> None:
     app: Any = create_app(Settings(database=url), Database(url))  # the app closes it
     while not isinstance(app, Starlette):
         app = app._app
@@ -372,7 +372,7 @@ def test_what_a_server_has_loaded_is_not_looked_through_for_garbage_again(url: s
         gc.unfreeze()
 
 
-def test_figures_follow_every_change(server: Server) -> None:
+def test_statistics_are_updated_with_every_change(server: Server) -> None:
     token = server.create_token("curator")
     top = server.post_json("/api/v1/concept", {"name": "top", "definition_text": "What is above."}, token).json
     assert count_gaps(server) == {"undefined": 0, "placeholder": 0, "repeated": 0, "apart": 1}
@@ -405,7 +405,7 @@ def send_change(
     return response
 
 
-def test_a_history_shows_what_came_and_went_word_by_word(server: Server) -> None:
+def test_a_history_shows_word_diffs(server: Server) -> None:
     token = server.create_token("curator")
     record = server.post_json("/api/v1/concept", {"name": "a", "definition_text": "One small step."}, token).json
     send_change(server, token, "PATCH", record["id"], {"definition_text": "One giant step."})
@@ -420,7 +420,7 @@ def test_a_history_shows_what_came_and_went_word_by_word(server: Server) -> None
     assert "Version 1<" in get_page(server, f"/id/{record['id']}/history?before=13")
 
 
-def test_a_retired_record_names_what_replaced_it_and_a_merged_one_leads_there(server: Server) -> None:
+def test_a_retired_record_links_to_its_replacement_and_a_merged_one_redirects_to_it(server: Server) -> None:
     token = server.create_token("curator")
     ids = [server.post_json("/api/v1/concept", {"name": name}, token).json["id"] for name in ("old", "new", "same")]
     send_change(server, token, "DELETE", ids[0], query=f"?replaced_by={ids[1]}")

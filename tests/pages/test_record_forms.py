@@ -91,7 +91,7 @@ def get_fields(client: BrowserlessClient) -> dict[str, str]:
     return {name: value.replace("\r\n", "\n") for name, value in form.fields.items()}
 
 
-def test_all_texts_are_in_the_form_and_an_untouched_one_changes_nothing(curator: BrowserlessClient) -> None:
+def test_the_form_shows_all_texts_and_saving_it_unchanged_changes_nothing(curator: BrowserlessClient) -> None:
     write_record(curator.server, "sky:whole")
     curator.open("/edit/sky%3Awhole")
     fields = get_fields(curator)
@@ -106,7 +106,7 @@ def test_all_texts_are_in_the_form_and_an_untouched_one_changes_nothing(curator:
     assert read_statements(curator.server, "sky:whole") == normalize(STATEMENTS)
 
 
-def test_what_the_form_does_not_show_stays_when_the_rest_is_changed(curator: BrowserlessClient) -> None:
+def test_statements_not_shown_in_the_form_are_kept(curator: BrowserlessClient) -> None:
     write_record(curator.server, "sky:partly")
     curator.open("/edit/sky%3Apartly")
     changes = {
@@ -142,7 +142,7 @@ def test_what_the_form_does_not_show_stays_when_the_rest_is_changed(curator: Bro
     assert "Checked. (editorial_note, en)" in history
 
 
-def test_a_new_record_takes_notes_notations_and_aliases_in_each_language(curator: BrowserlessClient) -> None:
+def test_a_new_record_can_have_notes_notations_and_aliases_in_each_language(curator: BrowserlessClient) -> None:
     curator.open("/propose/concept?vocabulary=sky")
     values = {
         "name": "star",
@@ -192,7 +192,7 @@ def test_an_added_language_has_all_fields_without_scripts(curator: BrowserlessCl
     ]
 
 
-def test_mistakes_are_told_beside_the_field_of_their_language(curator: BrowserlessClient) -> None:
+def test_errors_are_shown_beside_the_field_of_their_language(curator: BrowserlessClient) -> None:
     write_record(curator.server, "sky:wrong")
     curator.open("/edit/sky%3Awrong")
     values = {
@@ -211,7 +211,7 @@ def test_mistakes_are_told_beside_the_field_of_their_language(curator: Browserle
     assert read_record(curator.server, "sky:wrong")["version"] == 1
 
 
-def test_changes_of_others_to_texts_in_any_language_are_not_overwritten(curator: BrowserlessClient) -> None:
+def test_concurrent_changes_of_texts_in_any_language_are_not_overwritten(curator: BrowserlessClient) -> None:
     write_record(curator.server, "sky:both")
     other = BrowserlessClient(curator.server)
     other.sign_in("curator")
@@ -248,7 +248,7 @@ def test_notes_are_proposed_reviewed_and_accepted(server: Server, curator: Brows
 
 
 @pytest.mark.full
-def test_the_form_in_several_languages_looks_well(shared_browser: Browser, server: Server) -> None:
+def test_the_form_in_several_languages_has_an_accessible_layout(shared_browser: Browser, server: Server) -> None:
     write_record(server, "sky:seen")
     shared_browser.base_url = f"http://127.0.0.1:{server.port}"
     shared_browser.reset()

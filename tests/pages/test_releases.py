@@ -97,7 +97,7 @@ def test_the_first_release_has_contents_and_no_changes(server: Server) -> None:
     assert "4 concepts" in page
 
 
-def test_files_have_stable_addresses_with_size_and_checksum_once_rendered(server: Server) -> None:
+def test_files_have_stable_urls_with_size_and_checksum_once_rendered(server: Server) -> None:
     path = f"{RELEASES}/2026.2/files/obo"
     assert '<code class="small">' not in get_page(server, f"{RELEASES}/2026.2"), "none is rendered yet"
     file = server.get(path)
@@ -122,12 +122,12 @@ def test_a_release_says_how_to_cite_it(server: Server) -> None:
     assert "@misc{main-2026.2,\n" in page
 
 
-def test_there_is_no_page_of_an_unknown_release_or_vocabulary(server: Server) -> None:
+def test_an_unknown_release_or_vocabulary_has_no_page(server: Server) -> None:
     for path in (f"{RELEASES}/none", "/vocabularies/none/releases", "/vocabularies/none/releases/2026.1"):
         assert fetch(server, path).status == 404
 
 
-def test_releases_of_another_vocabulary_are_its_own(new_url: DatabaseUrlFactory) -> None:
+def test_releases_are_listed_by_vocabulary(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     database = Database(url)
     create_vocabulary(database, "thes", title="Thesaurus")
@@ -151,7 +151,7 @@ def test_releases_of_another_vocabulary_are_its_own(new_url: DatabaseUrlFactory)
         assert fetch(server, f"{RELEASES}/2").status == 404
 
 
-def test_a_long_diff_has_pages_and_counts_up_to_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_diff_is_paginated_and_counted_up_to_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release_diff, "PAGE_SIZE", 2)
     database = Database(server.url)
     with database.read() as snapshot:
@@ -172,7 +172,7 @@ def test_a_long_diff_has_pages_and_counts_up_to_a_limit(server: Server, monkeypa
 
 
 @pytest.mark.full
-def test_pages_of_releases_have_no_barrier_and_fit(shared_browser: Browser, server: Server) -> None:
+def test_pages_of_releases_are_accessible_and_fit_narrow_screens(shared_browser: Browser, server: Server) -> None:
     shared_browser.base_url = f"http://127.0.0.1:{server.port}"
     shared_browser.reset()
     for name, path in (("releases", RELEASES), ("release", f"{RELEASES}/2026.2"), ("vocabulary", "/vocabularies/main")):

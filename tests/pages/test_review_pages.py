@@ -50,7 +50,7 @@ def get_proposal(server: Server, identifier: str) -> Any:
     return server.get(f"/api/v1/proposals/{identifier}", Authorization=f"Bearer {server.create_token('curator')}").json
 
 
-def test_only_curators_review(curation_server: Server) -> None:
+def test_only_curators_can_review(curation_server: Server) -> None:
     stranger, contributor = BrowserlessClient(curation_server), BrowserlessClient(curation_server)
     contributor.sign_in("contributor")
     proposal = create_proposal(curation_server, "POST", "concept", {"name": "for curators only"})
@@ -63,7 +63,7 @@ def test_only_curators_review(curation_server: Server) -> None:
     assert get_proposal(curation_server, proposal)["state"] == "open"
 
 
-def test_the_queue_is_filtered_and_read_to_its_end(curator: BrowserlessClient) -> None:
+def test_the_queue_is_filtered_and_paginated(curator: BrowserlessClient) -> None:
     server = curator.server
     token = server.create_token("contributor")
     author = server.get("/api/v1/me", Authorization=f"Bearer {token}").json["id"]
@@ -82,7 +82,7 @@ def test_the_queue_is_filtered_and_read_to_its_end(curator: BrowserlessClient) -
     curator.open("/review?author=%00&from=x&order=nonsense&decided=%00")
 
 
-def test_a_new_record_is_accepted_and_the_next_follows_with_the_way_back(curator: BrowserlessClient) -> None:
+def test_accepting_a_new_record_leads_to_the_next_proposal_and_can_be_undone(curator: BrowserlessClient) -> None:
     server = curator.server
     first = create_proposal(server, "POST", "contrast", {"name": "one after"})
     second = create_proposal(server, "POST", "contrast", {"name": "the other"})
@@ -100,7 +100,7 @@ def test_a_new_record_is_accepted_and_the_next_follows_with_the_way_back(curator
     assert "was changed since" in curator.send(f"/review/{first}/undo", {}, 422)
 
 
-def test_an_edit_is_shown_word_by_word_edited_in_place_and_undone(curator: BrowserlessClient) -> None:
+def test_an_edit_is_shown_as_a_word_diff_edited_in_place_and_undone(curator: BrowserlessClient) -> None:
     server = curator.server
     term = create_concept(server, name="edited in place", definition_text="It is red.")
     change = {"definition_text": "It is green.", "aliases": [{"text": "eip", "lang": "es", "scope": "narrow"}]}
@@ -122,7 +122,7 @@ def test_an_edit_is_shown_word_by_word_edited_in_place_and_undone(curator: Brows
     assert get_concept(server, term)["aliases"] == []
 
 
-def test_what_a_list_holds_already_stands_on_both_sides(curator: BrowserlessClient) -> None:
+def test_unchanged_list_entries_are_shown_on_both_sides(curator: BrowserlessClient) -> None:
     server, parent = curator.server, create_concept(curator.server, name="a parent")
     aliases = [{"text": "kept name"}, {"text": "old name"}]
     term = create_concept(server, name="has names", aliases=aliases, sources=["A book"], relations={"KINDOF": [parent]})
@@ -137,7 +137,7 @@ def test_what_a_list_holds_already_stands_on_both_sides(curator: BrowserlessClie
     assert "kept name" not in extract_text(curator.open(f"/id/{term}/history")), "a history has only what came and went"
 
 
-def test_an_acceptance_that_was_undone_is_told_as_that(curator: BrowserlessClient) -> None:
+def test_an_undone_acceptance_is_shown_as_undone(curator: BrowserlessClient) -> None:
     server, author = curator.server, BrowserlessClient(curator.server)
     author.sign_in("contributor")
     term = create_concept(server, name="to and fro", definition_text="Before.")
@@ -160,7 +160,7 @@ def test_an_acceptance_that_was_undone_is_told_as_that(curator: BrowserlessClien
     assert "That was undone" in curator.open(f"/review/{edit}"), "whatever comes after"
 
 
-def test_a_proposal_that_is_not_touched_is_accepted_as_it_is(curator: BrowserlessClient) -> None:
+def test_an_unedited_proposal_is_accepted_unchanged(curator: BrowserlessClient) -> None:
     server = curator.server
     target = create_concept(server, name="a target")
     term = create_concept(server, name="left alone", definition_text="Line one.\nLine two.")
@@ -176,7 +176,7 @@ def test_a_proposal_that_is_not_touched_is_accepted_as_it_is(curator: Browserles
     assert accepted["definition_text"] == "Line one.\nLine two."
 
 
-def test_a_class_that_was_retired_meanwhile_is_told_and_not_dropped(curator: BrowserlessClient) -> None:
+def test_a_class_retired_meanwhile_is_reported_and_not_dropped(curator: BrowserlessClient) -> None:
     server, token = curator.server, curator.server.create_token("curator")
     group = server.send_write(token, "POST", "concept_class", {"name": "a class to be gone"})["id"]
     term = create_concept(server, name="classed")
@@ -199,9 +199,7 @@ def test_a_class_that_was_retired_meanwhile_is_told_and_not_dropped(curator: Bro
 @pytest.mark.parametrize(
     ("choice", "expected"), [("ours", "It is theirs."), ("theirs", "It is proposed."), ("mine", "It is mine.")]
 )
-def test_where_the_record_has_moved_each_field_is_settled_by_a_choice(
-    curator: BrowserlessClient, choice: str, expected: str
-) -> None:
+def test_conflicting_fields_are_resolved_by_a_choice(curator: BrowserlessClient, choice: str, expected: str) -> None:
     server = curator.server
     term = create_concept(server, name=f"moved {choice}", definition_text="It was.")
     proposal = create_proposal(
@@ -219,7 +217,9 @@ def test_where_the_record_has_moved_each_field_is_settled_by_a_choice(
     assert get_concept(server, term)["sources"] == ["s"]
 
 
-def test_what_changes_while_a_curator_looks_is_told_before_anything_is_written(curator: BrowserlessClient) -> None:
+def test_changes_since_the_review_page_was_opened_are_shown_before_anything_is_written(
+    curator: BrowserlessClient,
+) -> None:
     server = curator.server
     term = create_concept(server, name="moving", definition_text="one")
     proposal = create_proposal(server, "PATCH", f"concept/{term}", {"definition_text": "two"})
@@ -233,7 +233,7 @@ def test_what_changes_while_a_curator_looks_is_told_before_anything_is_written(c
     assert get_concept(server, term)["name"] == "moving on"
 
 
-def test_a_retirement_is_accepted_with_another_successor_and_undone(curator: BrowserlessClient) -> None:
+def test_a_retirement_is_accepted_with_another_replacement_and_undone(curator: BrowserlessClient) -> None:
     server = curator.server
     term, successor = create_concept(server, name="to be retired"), create_concept(server, name="successor")
     proposal = create_proposal(server, "DELETE", f"concept/{term}")
@@ -247,7 +247,7 @@ def test_a_retirement_is_accepted_with_another_successor_and_undone(curator: Bro
     assert get_concept(server, term)["state"] == "published"
 
 
-def test_a_proposal_of_what_is_gone_can_only_be_rejected(curator: BrowserlessClient) -> None:
+def test_a_proposal_for_a_retired_record_can_only_be_rejected(curator: BrowserlessClient) -> None:
     server = curator.server
     term = create_concept(server, name="gone meanwhile")
     proposal = create_proposal(server, "PATCH", f"concept/{term}", {"name": "too late"})
@@ -259,7 +259,7 @@ def test_a_proposal_of_what_is_gone_can_only_be_rejected(curator: BrowserlessCli
     assert get_proposal(server, proposal)["reason"] == "It is retired."
 
 
-def test_rejecting_needs_a_reason_which_its_author_reads(curator: BrowserlessClient) -> None:
+def test_a_rejection_requires_a_reason_that_the_author_sees(curator: BrowserlessClient) -> None:
     server = curator.server
     proposal = create_proposal(server, "POST", "concept", {"name": "turned down"})
     curator.open(f"/review/{proposal}")
@@ -273,7 +273,7 @@ def test_rejecting_needs_a_reason_which_its_author_reads(curator: BrowserlessCli
     assert "is already rejected" in curator.body
 
 
-def test_similar_names_are_shown(curator: BrowserlessClient) -> None:
+def test_similar_names_are_listed(curator: BrowserlessClient) -> None:
     server = curator.server
     similar = create_concept(server, name="cognitive dissonance")
     proposal = create_proposal(server, "POST", "concept", {"name": "Cognitive-Dissonance"})
@@ -282,7 +282,7 @@ def test_similar_names_are_shown(curator: BrowserlessClient) -> None:
     assert f'href="/id/{similar}"' in body
 
 
-def test_records_that_are_called_alike_can_be_merged_from_here(curator: BrowserlessClient) -> None:
+def test_records_with_similar_names_can_be_merged_from_the_queue(curator: BrowserlessClient) -> None:
     server = curator.server
     one, other = sorted([create_concept(server, name="namesake"), create_concept(server, name="Namesake")])
     body = curator.open("/review")
@@ -296,7 +296,7 @@ def test_records_that_are_called_alike_can_be_merged_from_here(curator: Browserl
     assert 'href="/browse/disorder?flagged=1"' in body
 
 
-def test_hostile_text_is_shown_as_it_is(curator: BrowserlessClient) -> None:
+def test_hostile_text_is_escaped(curator: BrowserlessClient) -> None:
     server = curator.server
     draft = {"name": HOSTILE, "definition_text": HOSTILE, "aliases": [{"text": HOSTILE}], "sources": [HOSTILE]}
     proposal = create_proposal(server, "POST", "concept", draft)
@@ -308,6 +308,6 @@ def test_hostile_text_is_shown_as_it_is(curator: BrowserlessClient) -> None:
     assert get_concept(server, get_proposal(server, proposal)["record"])["name"] == HOSTILE
 
 
-def test_a_proposal_that_is_not_there_is_a_404(curator: BrowserlessClient) -> None:
+def test_an_unknown_proposal_gets_a_404(curator: BrowserlessClient) -> None:
     curator.open("/review/prp_nothing", 404)
     curator.send("/review/prp_nothing/reject", {"reason": "x"}, 404)

@@ -41,7 +41,7 @@ def test_a_term_shows_each_path_to_a_root_and_the_tree_around_it(sample: Server)
     assert 'aria-label="Hierarchy"' not in get_page(sample, f"/id/{N_BACK}"), "it is in no hierarchy"
 
 
-def test_paths_and_tree_of_records_in_a_circle_end(shared_server: Server, tmp_path: Path) -> None:
+def test_paths_and_trees_of_records_in_a_cycle_are_finite(shared_server: Server, tmp_path: Path) -> None:
     file = tmp_path / "concept.csv"
     file.write_text("id,name,KINDOF\ntrm_1,ring one,trm_2\ntrm_2,ring two,trm_3\ntrm_3,ring three,trm_1\n")
     database = Database(shared_server.url)
@@ -52,7 +52,7 @@ def test_paths_and_tree_of_records_in_a_circle_end(shared_server: Server, tmp_pa
     assert re.findall(r">([^<]+)</a>", path) == ["ring three", "ring two"]
 
 
-def test_long_groups_are_folded(curator: V1Client, shared_server: Server) -> None:
+def test_long_groups_are_collapsed(curator: V1Client, shared_server: Server) -> None:
     parent = curator.create(name="many kinds")["id"]
     for number in range(14):
         curator.create(name=f"kind {number:02}", relations={"KINDOF": [parent]})
@@ -62,7 +62,7 @@ def test_long_groups_are_folded(curator: V1Client, shared_server: Server) -> Non
     assert "kind 13" in folded
 
 
-def test_records_of_one_name_lead_to_each_other(curator: V1Client, shared_server: Server) -> None:
+def test_records_with_the_same_name_link_to_each_other(curator: V1Client, shared_server: Server) -> None:
     ids = [curator.create(collection, name="Twin  name")["id"] for collection in ("concept", "task")]
     body = get_page(shared_server, f"/id/{ids[0]}")
     line = body.partition("Also named so:")[2].partition("</p>")[0]
@@ -88,7 +88,7 @@ def test_each_version_has_a_permanent_link(curator: V1Client, shared_server: Ser
     assert fetch(shared_server, f"/id/{record_id}?version=1").status == 200
 
 
-def test_a_term_is_shown_as_a_release_has_it(curator: V1Client, shared_server: Server) -> None:
+def test_a_term_is_shown_as_of_a_release(curator: V1Client, shared_server: Server) -> None:
     record = curator.create(name="released wording")
     assert curator.send("POST", "releases", {"name": "2026.1"}).status == 201
     curator.patch(record, name="later wording")
@@ -100,7 +100,7 @@ def test_a_term_is_shown_as_a_release_has_it(curator: V1Client, shared_server: S
     assert fetch(shared_server, f"/id/{later['id']}?release=2026.1").status == 404
 
 
-def test_entities_emphasis_and_placeholders_are_shown_for_people_and_kept_as_they_came(
+def test_entities_emphasis_and_placeholders_are_rendered_but_stored_unchanged(
     curator: V1Client, shared_server: Server
 ) -> None:
     record = curator.create(name="a &#34;quoted&#34; name", definition_text="It is *very* short: 2 * 3 * 4 &amp; more.")
@@ -114,7 +114,7 @@ def test_entities_emphasis_and_placeholders_are_shown_for_people_and_kept_as_the
     assert "No definition yet." in get_page(shared_server, f"/id/{placeholder['id']}")
 
 
-def test_nobody_is_shown_by_an_id(sample: Server) -> None:
+def test_authors_are_shown_by_name_instead_of_id(sample: Server) -> None:
     for record_id in (UPDATING, WORKING_MEMORY, N_BACK):
         text = re.sub(r"<[^>]*>", " ", get_page(sample, f"/id/{record_id}"))
         assert "usr_" not in text
@@ -145,7 +145,7 @@ def test_scripts_of_other_sites_may_annotate_json(sample: Server) -> None:
     assert "POST" not in others["access-control-allow-methods"], "writes need a token, which scripts may not send"
 
 
-def test_derived_iris_begin_with_the_address_that_is_served(sample: Server) -> None:
+def test_derived_iris_begin_with_the_host_of_the_request(sample: Server) -> None:
     headers = {"Host": "terms.example.org", "Accept": "application/json"}
     for path, key, expected in (
         (f"/api/v1/concept/{UPDATING}", "iri", f"http://terms.example.org/id/{UPDATING}"),
@@ -159,7 +159,7 @@ def test_derived_iris_begin_with_the_address_that_is_served(sample: Server) -> N
     ("text", "expected"),
     [("&#34;x&#x27; &lt;b&gt;", "\"x' <b>"), ("a?b=1&copy=2 &copy; &", "a?b=1&copy=2 &copy; &"), ("plain", "plain")],
 )
-def test_only_usual_entities_are_decoded(text: str, expected: str) -> None:
+def test_only_common_entities_are_decoded(text: str, expected: str) -> None:
     assert decode_entities(text) == expected
 
 
@@ -167,6 +167,6 @@ def test_only_usual_entities_are_decoded(text: str, expected: str) -> None:
     ("text", "emphasized"),
     [("*n* back, (*two words*)", ["n", "two words"]), ("2 * 3 * 4, p*q*r, **, * a*", []), ("a line*\nb*", [])],
 )
-def test_only_emphasis_is_taken_for_it(text: str, emphasized: list[str]) -> None:
+def test_only_valid_emphasis_is_recognized(text: str, emphasized: list[str]) -> None:
     parts = list(split_emphasis(text))
     assert [part for part, is_emphasized in parts if is_emphasized] == emphasized

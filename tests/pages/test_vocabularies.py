@@ -100,7 +100,7 @@ def add(client: BrowserlessClient, vocabulary: str, collection: str, name: str, 
     return body.partition('<code id="identifier">')[2].partition("<")[0]
 
 
-def test_vocabularies_are_listed_and_each_has_a_home(visitor: BrowserlessClient) -> None:
+def test_vocabularies_are_listed_and_each_has_a_home_page(visitor: BrowserlessClient) -> None:
     text = extract_text(visitor.open("/vocabularies"))
     assert "Title of uat" in text
     assert "Diseases of all kinds." in text
@@ -116,7 +116,7 @@ def test_vocabularies_are_listed_and_each_has_a_home(visitor: BrowserlessClient)
     ("vocabulary", "collection", "field", "value"),
     [("uat", "concept", "name", "a star"), ("doid", "term", "def", "ill"), ("plants", "plant", "habitat", "meadow")],
 )
-def test_records_of_any_schema_are_made_and_edited_by_forms(
+def test_records_of_any_schema_are_created_and_edited_by_forms(
     curator: BrowserlessClient, vocabulary: str, collection: str, field: str, value: str
 ) -> None:
     record_id = add(curator, vocabulary, collection, f"first {vocabulary}")
@@ -199,7 +199,7 @@ def test_a_mapping_to_a_record_of_another_vocabulary_shows_its_name(
     assert "Title of doid" in extract_text(body)
 
 
-def test_a_record_whose_id_ends_like_a_history_wins_over_the_history(
+def test_a_record_with_an_id_ending_in_history_takes_precedence_over_a_history_page(
     curator: BrowserlessClient, visitor: BrowserlessClient
 ) -> None:
     add(curator, "uat", "concept", "a book", id="book")
@@ -211,7 +211,7 @@ def test_a_record_whose_id_ends_like_a_history_wins_over_the_history(
     assert "Version 1" in extract_text(visitor.open("/history?id=book&vocabulary=uat"))
 
 
-def test_the_history_of_an_id_of_several_vocabularies_is_chosen(
+def test_the_history_page_of_an_ambiguous_id_offers_a_choice_of_vocabularies(
     curator: BrowserlessClient, visitor: BrowserlessClient
 ) -> None:
     for slug in ("uat", "doid"):
@@ -260,7 +260,7 @@ def test_relations_are_labelled_by_the_record_that_defines_them(
     assert labels == {"RO:0002202": "grows out of", "BFO:0000050": "part of", "x:1": "x:1"}
 
 
-def test_a_private_vocabulary_shows_nowhere_to_who_may_not_read_it(
+def test_a_private_vocabulary_is_not_shown_without_permission(
     server: Server, curator: BrowserlessClient, visitor: BrowserlessClient
 ) -> None:
     record_id = add(curator, "hidden", "concept", "secretive fox")
@@ -293,7 +293,7 @@ def test_a_private_vocabulary_shows_nowhere_to_who_may_not_read_it(
     assert "secretive" in curator.open("/changes?vocabulary=hidden")
 
 
-def test_a_role_in_one_vocabulary_allows_to_write_there_only(server: Server, admin: BrowserlessClient) -> None:
+def test_a_role_in_one_vocabulary_allows_writing_only_there(server: Server, admin: BrowserlessClient) -> None:
     member, database = BrowserlessClient(server), Database(server.url)
     name = create_account(server, "none")
     account = get_account_by_name(database, name)
@@ -330,7 +330,7 @@ def test_an_administrator_creates_changes_removes_and_restores_a_vocabulary(
     assert "All soils" in visitor.open("/vocabularies")
 
 
-def test_every_problem_of_a_schema_is_told_with_its_line(server: Server, admin: BrowserlessClient) -> None:
+def test_all_problems_of_a_schema_are_shown_with_their_lines(server: Server, admin: BrowserlessClient) -> None:
     boundary = "x-boundary"
     wrong = "id: x\nname: y\nclasses:\n  A:\n    is_a: Nothing\n  B:\n    slots: [unheard]\n"
     disposition = 'Content-Disposition: form-data; name="file"; filename="a.yaml"'
@@ -344,16 +344,14 @@ def test_every_problem_of_a_schema_is_told_with_its_line(server: Server, admin: 
     assert "Line 7" in text
 
 
-def test_ids_that_several_vocabularies_have_are_a_choice(
-    curator: BrowserlessClient, visitor: BrowserlessClient
-) -> None:
+def test_an_id_in_several_vocabularies_offers_a_choice(curator: BrowserlessClient, visitor: BrowserlessClient) -> None:
     for slug in ("uat", "hidden"):
         add(curator, slug, "concept", f"shared of {slug}", id="shared:1")
     assert "shared of hidden" in extract_text(curator.open("/id/shared%3A1", 300))
     assert "shared of uat" in extract_text(visitor.open("/id/shared%3A1"))
 
 
-def test_an_id_that_the_main_vocabulary_shares_is_a_choice_unless_one_defines_its_prefix(
+def test_an_id_shared_with_the_main_vocabulary_offers_a_choice_unless_one_defines_its_prefix(
     curator: BrowserlessClient, visitor: BrowserlessClient
 ) -> None:
     main_id = add(curator, "main", "concept", "remembering in main")
@@ -373,7 +371,7 @@ def test_an_id_that_the_main_vocabulary_shares_is_a_choice_unless_one_defines_it
     assert "defined in doid" in extract_text(visitor.open("/id/doid%3A77"))
 
 
-def test_who_may_read_no_vocabulary_is_offered_to_sign_in(new_url: DatabaseUrlFactory) -> None:
+def test_pages_without_readable_vocabularies_offer_to_sign_in(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite")) as server:
         server.send_write(server.create_token("admin"), "PATCH", "vocabularies/main", {"private": True})
         for path in ("/", "/browse", "/vocabularies", "/statistics", "/changes", "/search?q=a"):

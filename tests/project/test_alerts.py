@@ -95,11 +95,11 @@ ALERTS = {
 }
 
 
-def test_every_alert_is_tried() -> None:
+def test_every_alert_has_a_test() -> None:
     assert set(ALERTS) == set(SUMMARIES)
 
 
-def test_each_alert_is_raised_when_it_should_be_and_only_then(tmp_path: Path) -> None:
+def test_each_alert_fires_exactly_when_expected(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         skip_or_fail("no promtool to try the alerts with (apt-get install prometheus)")

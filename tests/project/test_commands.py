@@ -29,7 +29,7 @@ def test_the_default_database_is_a_file_in_the_working_folder(tmp_path: Path, mo
     assert (tmp_path / "lexarium.db").is_file()
 
 
-def test_a_variable_names_the_database_and_an_option_goes_first(tmp_path: Path) -> None:
+def test_the_database_is_set_by_variable_and_overridden_by_option(tmp_path: Path) -> None:
     assert run_cli("migrate", LEXARIUM_DATABASE=f"sqlite:///{tmp_path}/by-variable.db").returncode == 0
     variable = f"sqlite:///{tmp_path}/unused.db"
     assert (
@@ -39,7 +39,7 @@ def test_a_variable_names_the_database_and_an_option_goes_first(tmp_path: Path) 
     assert {path.name for path in tmp_path.glob("*.db")} == {"by-variable.db", "by-option.db"}
 
 
-def test_less_may_not_be_held_of_bodies_than_the_largest_has(database_url: str) -> None:
+def test_the_memory_for_bodies_must_be_at_least_the_largest_body(database_url: str) -> None:
     result = run_cli("serve", "--port", "0", "--database", database_url, LEXARIUM_BODIES_MB="63")
     assert result.returncode == 1
     assert "The setting bodies_mb (LEXARIUM_BODIES_MB) must be at least 64" in result.stderr
@@ -47,7 +47,7 @@ def test_less_may_not_be_held_of_bodies_than_the_largest_has(database_url: str) 
     assert "The setting bodies_mb (LEXARIUM_BODIES_MB) must be at least 65" in result.stderr
 
 
-def test_token_create_prints_the_token_alone(url: str) -> None:
+def test_token_create_prints_only_the_token(url: str) -> None:
     assert run_cli("user", "add", "Ada [bold]", "--role", "curator", "--database", url).stdout.startswith("usr_")
     result = run_cli("token", "create", "Ada [bold]", "--database", url)
     assert result.returncode == 0
@@ -96,7 +96,7 @@ def test_accounts_are_listed_changed_and_erased(url: str) -> None:
         assert server.get("/api/v1/me", Authorization=f"Bearer {secret}").status == 401
 
 
-def test_a_list_on_a_narrow_terminal_cuts_nothing_off(database_url: str) -> None:
+def test_lists_are_not_truncated_on_a_narrow_terminal(database_url: str) -> None:
     run_cli("user", "add", "Ada Lovelace of London", "--role", "admin", "--database", database_url)
     run_cli(
         "token", "create", "Ada Lovelace of London", "--days", "3", "--label", "her machine", "--database", database_url
@@ -107,7 +107,7 @@ def test_a_list_on_a_narrow_terminal_cuts_nothing_off(database_url: str) -> None
         assert "…" not in output
 
 
-def test_no_secret_is_kept(database_url: str, tmp_path: Path) -> None:
+def test_tokens_are_not_stored_in_clear_text(database_url: str, tmp_path: Path) -> None:
     run_cli("user", "add", "ada", "--role", "admin", "--database", database_url)
     secret = run_cli("token", "create", "ada", "--database", database_url).stdout.strip()
     assert secret.encode() not in (tmp_path / "catalogue.db").read_bytes()
@@ -136,9 +136,7 @@ def test_a_tokens_role_is_no_higher_than_its_accounts(database_url: str) -> None
         (["export", "--format", "v-alpha", "-o", "/nonexistent/file.json"], "/nonexistent/file.json"),
     ],
 )
-def test_a_mistake_gets_one_clear_sentence_and_exit_code_1(
-    database_url: str, arguments: list[str], message: str
-) -> None:
+def test_an_error_has_one_clear_message_and_exit_code_1(database_url: str, arguments: list[str], message: str) -> None:
     run_cli("user", "add", "ada", "--role", "curator", "--database", database_url)
     run_cli("user", "add", "root", "--role", "admin", "--database", database_url)
     result = run_cli(*arguments, "--database", database_url)
@@ -174,7 +172,7 @@ def test_wrong_usage_gets_exit_code_2(arguments: list[str], database_url: str) -
         ("LEXARIUM_DATABASE", "postgresql://host:port:port/x"),
     ],
 )
-def test_a_wrong_setting_is_named(name: str, value: str, tmp_path: Path) -> None:
+def test_an_invalid_setting_is_reported(name: str, value: str, tmp_path: Path) -> None:
     variables = {"LEXARIUM_DATABASE": f"sqlite:///{tmp_path}/x.db", name: value}
     result = run_cli("serve", "--port", "0", **variables) if name != "LEXARIUM_PORT" else run_cli("serve", **variables)
     assert result.returncode == 1
@@ -185,14 +183,14 @@ def test_a_wrong_setting_is_named(name: str, value: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "command", [["check"], ["export", "--format", "v-alpha"], ["show", "x"], ["token", "list"], ["user", "list"]]
 )
-def test_a_command_that_only_reads_makes_no_catalogue(command: list[str], tmp_path: Path) -> None:
+def test_read_only_commands_do_not_create_a_catalogue(command: list[str], tmp_path: Path) -> None:
     result = run_cli(*command, "--database", f"sqlite:///{tmp_path}/mistyped.db")
     assert result.returncode == 1
     assert "mistyped.db" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refused_import_is_told_in_json_too(database_url: str, tmp_path: Path) -> None:
+def test_a_rejected_import_is_reported_as_json(database_url: str, tmp_path: Path) -> None:
     path = tmp_path / "concept.json"
     path.write_text('[{"id": "trm_a", "name": 1}]')
     result = run_cli("import", path, "--json", "--database", database_url)
@@ -200,7 +198,7 @@ def test_a_refused_import_is_told_in_json_too(database_url: str, tmp_path: Path)
     assert "name of trm_a" in json.loads(result.stdout)["problems"][0]["what"]
 
 
-def test_an_export_goes_where_a_link_points_and_into_a_pipe(
+def test_an_export_follows_symlinks_and_writes_into_pipes(
     database_url: str, tmp_path: Path, sample_paths: list[Path]
 ) -> None:
     run_cli("import", *sample_paths, "--database", database_url)
@@ -223,7 +221,7 @@ def test_no_password_is_printed() -> None:
     assert "s3cret" not in result.stderr + result.stdout
 
 
-def test_a_port_in_use_is_named(database_url: str) -> None:
+def test_a_port_in_use_is_reported(database_url: str) -> None:
     with socket.socket() as used_socket:
         used_socket.bind(("127.0.0.1", 0))
         used_socket.listen()
@@ -234,7 +232,7 @@ def test_a_port_in_use_is_named(database_url: str) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_reported_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("These are notes, not a database. " * 100)
     before = path.read_bytes()
@@ -244,7 +242,7 @@ def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_rejected_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE things (id)")
@@ -291,7 +289,7 @@ def test_import_export_show_and_check_work_together(url: str, sample_paths: list
     assert run_cli("check", "--database", url).returncode == 0
 
 
-def test_an_export_of_a_release_is_what_was_exported_when_it_was_named(
+def test_an_export_of_a_release_equals_the_export_at_its_time(
     url: str, sample_paths: list[Path], tmp_path: Path
 ) -> None:
     run_cli("import", *sample_paths, "--database", url)
@@ -316,7 +314,7 @@ def test_an_export_of_a_release_is_what_was_exported_when_it_was_named(
         assert "Traceback" not in result.stderr
 
 
-def test_check_finds_what_was_changed_behind_its_back(
+def test_check_finds_changes_made_outside_of_the_application(
     database_url: str, tmp_path: Path, sample_paths: list[Path]
 ) -> None:
     run_cli("import", *sample_paths, "--database", database_url)
@@ -346,7 +344,7 @@ def test_a_long_import_shows_its_progress_on_a_terminal(database_url: str, sampl
     assert "100%" in output
 
 
-def test_a_closed_pipe_ends_an_export_quietly(database_url: str, sample_paths: list[Path]) -> None:
+def test_a_closed_pipe_ends_an_export_silently(database_url: str, sample_paths: list[Path]) -> None:
     run_cli("import", *sample_paths, "--database", database_url)
     command = f"{sys.executable} -m lexarium export --format v-alpha --database {database_url} | head -c 10"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
@@ -354,7 +352,7 @@ def test_a_closed_pipe_ends_an_export_quietly(database_url: str, sample_paths: l
     assert result.stderr == ""
 
 
-def test_logs_are_one_json_object_a_line(database_url: str) -> None:
+def test_the_log_has_one_json_object_per_line(database_url: str) -> None:
     with Server(database_url) as server:
         server.get("/")
     lines = [json.loads(line) for line in server.log.splitlines()]
@@ -362,7 +360,7 @@ def test_logs_are_one_json_object_a_line(database_url: str) -> None:
     assert all({"at", "level", "message"} <= set(line) for line in lines)
 
 
-def test_the_home_page_tells_what_the_catalogue_holds(sample_url: DatabaseUrlFactory) -> None:
+def test_the_home_page_describes_the_catalogue(sample_url: DatabaseUrlFactory) -> None:
     with Server(sample_url("sqlite"), LEXARIUM_TITLE="<b>Ours</b>") as server:
         page = server.get("/")
         assert page.status == 200
@@ -376,20 +374,20 @@ def test_the_home_page_tells_what_the_catalogue_holds(sample_url: DatabaseUrlFac
 
 
 @pytest.mark.parametrize("command", ["serve", "check"])
-def test_a_variable_that_is_no_setting_is_refused_and_the_nearest_named(database_url: str, command: str) -> None:
+def test_an_unknown_setting_is_rejected_with_a_suggestion(database_url: str, command: str) -> None:
     result = run_cli(command, "--database", database_url, LEXARIUM_REED="token", LEXARIUM_XYZZY="1")
     assert result.returncode == 1
     text = " ".join(result.stderr.split())
     assert "Unknown setting LEXARIUM_REED; did you mean LEXARIUM_READ? Unknown setting LEXARIUM_XYZZY." in text
 
 
-def test_a_value_that_a_setting_cannot_have_is_refused_with_its_variable(database_url: str) -> None:
+def test_an_invalid_setting_value_is_rejected_with_its_variable(database_url: str) -> None:
     result = run_cli("serve", "--database", database_url, LEXARIUM_READ="TOKEN")
     assert result.returncode == 1
     assert "(LEXARIUM_READ) must be one of open, token" in " ".join(result.stderr.split())
 
 
-def test_variables_of_tests_and_benchmarks_are_no_mistake(database_url: str) -> None:
+def test_variables_of_tests_and_benchmarks_are_accepted(database_url: str) -> None:
     assert (
         run_cli(
             "migrate", "--database", database_url, LEXARIUM_TEST_POSTGRES="x", LEXARIUM_REAL_CATALOGUE="x"
@@ -398,20 +396,20 @@ def test_variables_of_tests_and_benchmarks_are_no_mistake(database_url: str) -> 
     )
 
 
-def test_a_command_that_ends_leaves_all_in_the_one_file(tmp_path: Path) -> None:
+def test_a_finished_command_leaves_only_the_database_file(tmp_path: Path) -> None:
     arguments = ["user", "add", "bob", "--role", "admin", "--database", f"sqlite:///{tmp_path}/catalogue.db"]
     subprocess.run([sys.executable, "-m", "lexarium", *arguments], check=True, capture_output=True)
     assert [path.name for path in tmp_path.iterdir()] == ["catalogue.db"]
 
 
 @pytest.mark.parametrize(("read_setting", "read_access"), [("open", "public"), ("token", "token required")])
-def test_a_server_logs_at_its_start_who_may_read(database_url: str, read_setting: str, read_access: str) -> None:
+def test_a_server_logs_its_read_access_at_start(database_url: str, read_setting: str, read_access: str) -> None:
     with Server(database_url, LEXARIUM_READ=read_setting) as server:
         assert f", read access: {read_access} (press Ctrl-C to stop)" in server.log
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_server_that_is_told_to_end_has_not_failed(database_url: str, workers: str) -> None:
+def test_a_stopped_server_exits_with_0(database_url: str, workers: str) -> None:
     with SpawnedServer(database_url, "--workers", workers) as server:
         assert server.get("/healthz").status == 200
         server.stop()

@@ -15,18 +15,18 @@ FILES = sorted(DEPLOY.iterdir())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_variable_is_a_setting(path: Path) -> None:
+def test_every_variable_in_deployment_files_is_a_setting(path: Path) -> None:
     setting_names = {variable_name(setting) for setting in fields(Settings)}
     assert set(re.findall(r"LEXARIUM_[A-Z_]+", path.read_text())) <= setting_names
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_file_that_is_named_is_there(path: Path) -> None:
+def test_every_file_named_in_deployment_files_exists(path: Path) -> None:
     for name in re.findall(r"\./([\w.-]+):/", path.read_text()) + re.findall(r"deploy/([\w.-]+)", path.read_text()):
         assert (DEPLOY / name).exists(), f"{path.name} names {name}"
 
 
-def test_nodes_have_the_same_site_as_one_machine() -> None:
+def test_the_nginx_configurations_for_one_and_several_nodes_have_the_same_site() -> None:
     def list_directives(name: str) -> list[str]:
         text = (DEPLOY / name).read_text().partition("client_max_body_size")[2].replace("lexarium_once", "lexarium")
         return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
@@ -35,7 +35,7 @@ def test_nodes_have_the_same_site_as_one_machine() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(DEPLOY.glob("*.sh")), ids=lambda path: path.name)
-def test_the_scripts_can_be_read_by_bash(path: Path) -> None:
+def test_the_scripts_are_valid_bash(path: Path) -> None:
     assert subprocess.run(["bash", "-n", path], check=False).returncode == 0
 
 

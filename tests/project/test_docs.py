@@ -51,7 +51,7 @@ def test_the_readme_has_a_screenshot_and_short_lines() -> None:
     assert max(map(len, README.splitlines())) <= 100
 
 
-def test_every_command_is_in_the_reference_and_nothing_else() -> None:
+def test_the_reference_lists_exactly_the_existing_commands() -> None:
     documented = set(
         re.findall(
             r"^\| `lexarium ([a-z]+(?: (?:add|apply|check|create|default|list|password|purge|remove|restore|revoke|role"
@@ -63,7 +63,7 @@ def test_every_command_is_in_the_reference_and_nothing_else() -> None:
     assert documented == set(list_commands())
 
 
-def test_every_option_in_the_documents_exists() -> None:
+def test_every_option_in_the_documentation_exists() -> None:
     for document in DOCUMENTS:
         for line in document.splitlines():
             named = [
@@ -86,12 +86,12 @@ def test_every_setting_is_in_the_reference_with_its_default_and_its_help() -> No
         assert words.replace("`", "") == setting.metadata["help"]
 
 
-def test_the_table_of_roles_is_the_one_that_is_enforced() -> None:
+def test_the_documented_table_of_roles_equals_the_enforced_one() -> None:
     documented = re.findall(r"^\| (\w+) \| (.+) \|$", (REFERENCE / "roles.md").read_text(), re.MULTILINE)
     assert set(documented) == {(str(role), deed.value) for deed, role in REQUIRED_ROLE.items()}
 
 
-def test_the_table_of_relations_is_the_registrys() -> None:
+def test_the_documented_table_of_relations_equals_the_registry() -> None:
     documented = re.findall(
         r"^\| (\w+) \| ([A-Za-z_]+) \| (\w+) \|$", (ROOT / "docs" / "guides" / "schemas.md").read_text(), re.MULTILINE
     )
@@ -103,12 +103,12 @@ def test_the_table_of_relations_is_the_registrys() -> None:
     )
 
 
-def test_the_limits_of_a_batch_are_those_that_are_held() -> None:
+def test_the_documented_limits_of_a_batch_are_the_default_settings() -> None:
     text = (REFERENCE / "http.md").read_text()
     assert f"{Settings.batch_mb} MiB and {Settings.batch_lines:,} lines for a batch" in text
 
 
-def test_every_variable_in_the_documents_is_a_setting() -> None:
+def test_every_variable_in_the_documentation_is_a_setting() -> None:
     setting_names = {variable_name(setting) for setting in fields(Settings)} | {
         "LEXARIUM_TEST_POSTGRES",
         "LEXARIUM_TEST_NO_SKIPS",
@@ -189,13 +189,13 @@ def test_the_architecture_page_names_every_package() -> None:
         assert name == "versions" or re.search(rf"\b{name}\b", text), f"docs/architecture.md does not name {name}"
 
 
-def test_every_link_between_documents_leads_somewhere() -> None:
+def test_every_link_between_documents_has_an_existing_target() -> None:
     for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links {target}"
 
 
-def test_the_changelog_has_the_version() -> None:
+def test_the_changelog_lists_the_current_version() -> None:
     assert re.search(rf"^## {re.escape(__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
 
 

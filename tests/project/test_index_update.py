@@ -41,9 +41,7 @@ def get_revision(url: str) -> int:
         database.close()
 
 
-def test_an_import_leaves_a_finished_index_which_a_server_uses_as_it_is(
-    sqlite_url: str, sample_paths: list[Path]
-) -> None:
+def test_an_import_builds_a_complete_index_that_a_server_uses(sqlite_url: str, sample_paths: list[Path]) -> None:
     result = run_cli("import", *sample_paths, "--database", sqlite_url)
     assert UP_TO_DATE in result.stderr
     assert get_indexed_revision(sqlite_url) == get_revision(sqlite_url) > 0
@@ -62,14 +60,14 @@ def test_a_second_import_updates_the_index(sqlite_url: str, sample_paths: list[P
     assert get_index_path(sqlite_url) == path
 
 
-def test_an_import_that_changes_nothing_does_not_speak_of_the_index(sqlite_url: str, sample_paths: list[Path]) -> None:
+def test_an_import_without_changes_does_not_mention_the_index(sqlite_url: str, sample_paths: list[Path]) -> None:
     assert "index" not in run_cli("import", *sample_paths, "--dry-run", "--database", sqlite_url).stderr
     assert get_index_path(sqlite_url) is None
     run_cli("import", *sample_paths, "--database", sqlite_url)
     assert "index" not in run_cli("import", *sample_paths, "--database", sqlite_url).stderr
 
 
-def test_where_a_server_runs_the_index_is_brought_up_to_date_too(sqlite_url: str, sample_paths: list[Path]) -> None:
+def test_an_import_beside_a_running_server_updates_its_index(sqlite_url: str, sample_paths: list[Path]) -> None:
     with Server(sqlite_url) as server:
         token = server.create_token("curator")
         assert server.post_json("/api/v1/concept", {"name": "flumming"}, token).status == 201
@@ -80,14 +78,14 @@ def test_where_a_server_runs_the_index_is_brought_up_to_date_too(sqlite_url: str
         wait_until(lambda: server.get("/api/v1/search?q=working+memory").json["hits"][0]["name"] == "working memory")
 
 
-def test_an_index_that_cannot_be_kept_is_a_warning(sqlite_url: str, sample_paths: list[Path], tmp_path: Path) -> None:
+def test_an_unwritable_index_folder_is_a_warning(sqlite_url: str, sample_paths: list[Path], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = run_cli("import", *sample_paths, "--database", sqlite_url, LEXARIUM_INDEX=str(tmp_path / "file" / "index"))
     assert result.returncode == 0
     assert "Warning: Cannot write the search index" in result.stderr
 
 
-def test_an_import_to_postgresql_makes_an_index_only_where_a_folder_is_named(
+def test_an_import_to_postgresql_builds_an_index_only_if_a_folder_is_configured(
     new_url: DatabaseUrlFactory, sample_paths: list[Path], tmp_path: Path
 ) -> None:
     url = new_url("postgres")
@@ -97,7 +95,7 @@ def test_an_import_to_postgresql_makes_an_index_only_where_a_folder_is_named(
     assert get_indexed_revision(url, str(tmp_path)) == get_revision(url)
 
 
-def test_restore_and_copy_leave_a_finished_index(sqlite_url: str, sample_paths: list[Path], tmp_path: Path) -> None:
+def test_restore_and_copy_build_a_complete_index(sqlite_url: str, sample_paths: list[Path], tmp_path: Path) -> None:
     run_cli("import", *sample_paths, "--database", sqlite_url)
     run_cli("backup", tmp_path / "backup", "--database", sqlite_url)
     restored, copied = (f"sqlite:///{tmp_path / name}" for name in ("restored.db", "copied.db"))

@@ -18,7 +18,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_the_wheel_holds_all_that_the_service_needs(wheel: Path) -> None:
+def test_the_wheel_contains_all_files_that_the_service_needs(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     source = ROOT / "src"
     for path in (source / "lexarium").rglob("*"):
@@ -28,7 +28,7 @@ def test_the_wheel_holds_all_that_the_service_needs(wheel: Path) -> None:
         assert any(name.endswith(ending) for name in names)
 
 
-def test_the_wheel_works_where_the_source_is_not(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_works_without_the_source_tree(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as file:
         file.extractall(tmp_path / "installed")
     script = (

@@ -33,7 +33,7 @@ def read_dependency_table(heading: str) -> dict[str, tuple[str, str]]:
     return {name: (licence, used_by) for name, licence, used_by in ROW.findall(section) if name != "package"}
 
 
-def test_every_package_that_is_asked_for_is_justified_and_no_other() -> None:
+def test_exactly_the_required_packages_are_documented() -> None:
     required = {
         "To run": PROJECT["project"]["dependencies"],
         "To build": PROJECT["dependency-groups"]["build"],
@@ -56,7 +56,7 @@ def find_imported_packages(folder: Path) -> set[str]:
     return {normalize_name(alias) for module in modules - {"lexarium"} for alias in distributions.get(module, [])}
 
 
-def test_every_package_that_runs_is_used_and_every_one_that_is_used_is_asked_for() -> None:
+def test_runtime_packages_are_exactly_those_imported_or_required_by_others() -> None:
     own_packages = {name for name, (_, used_by) in read_dependency_table("To run").items() if used_by == "us"}
     optional = {"cognitiveatlas", "pandas"}  # imported by the client where users have them
     assert find_imported_packages(ROOT / "src") - optional == own_packages
@@ -67,7 +67,7 @@ def test_every_package_that_runs_is_used_and_every_one_that_is_used_is_asked_for
             )
 
 
-def test_the_licences_are_those_that_packages_tell_themselves() -> None:
+def test_the_documented_licences_are_those_declared_by_the_packages() -> None:
     for name, (licence, _) in read_dependency_table("To run").items():
         declared_licence = get_licence(name).replace("BSD License", "BSD-3-Clause").replace("MIT License", "MIT")
         assert set(re.findall(r"[\w.-]+", declared_licence)) & set(re.findall(r"[\w.-]+", licence)), (
@@ -76,7 +76,7 @@ def test_the_licences_are_those_that_packages_tell_themselves() -> None:
         )
 
 
-def test_the_bill_of_materials_lists_every_package_that_is_locked() -> None:
+def test_the_bill_of_materials_lists_every_locked_package() -> None:
     bill = build_bom()
     locked = {pin.name: pin for pin in read_pins()}
     assert set(locked) >= set(read_dependency_table("To run"))
@@ -89,12 +89,12 @@ def test_the_bill_of_materials_lists_every_package_that_is_locked() -> None:
     assert set(licensed_names) >= set(read_dependency_table("To run"))
 
 
-def test_the_bill_is_written_to_a_file(tmp_path: Path) -> None:
+def test_the_bill_of_materials_is_written_to_a_file(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "supply.bom", tmp_path / "bom.json"], cwd=ROOT, check=True)
     assert json.loads((tmp_path / "bom.json").read_text())["bomFormat"] == "CycloneDX"
 
 
-def test_an_audit_that_cannot_reach_the_list_says_so_kindly() -> None:
+def test_an_audit_without_network_access_reports_that_nothing_was_checked() -> None:
     nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"), "http://127.0.0.1:9")
     result = subprocess.run(
         [sys.executable, "-m", "supply.audit"],
@@ -125,7 +125,7 @@ SKIPPED: dict[str, Any] = {"name": "c", "skip_reason": "Dependency not found on 
         ([], 2, "nothing was checked"),
     ],
 )
-def test_what_could_not_be_checked_is_never_called_well(
+def test_an_incomplete_audit_is_not_reported_as_passed(
     dependencies: list[dict[str, Any]], code: int, message: str
 ) -> None:
     lines, exit_code = summarize(dependencies)
@@ -133,14 +133,14 @@ def test_what_could_not_be_checked_is_never_called_well(
     assert message in lines
 
 
-def test_what_is_installed_is_held_to_its_hashes() -> None:
+def test_packages_are_installed_with_verified_hashes() -> None:
     for path in (ROOT / "Makefile", ROOT / "deploy" / "Dockerfile"):
         installed = re.findall(r"(?:pip|PIP\)) install .*-r \S+", path.read_text())
         assert installed
         assert all("--require-hashes" in line for line in installed), path
 
 
-def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed() -> None:
+def test_the_lowest_tested_versions_are_the_lowest_allowed_ones() -> None:
     tested = {pin.name: pin.version for pin in read_pins(ROOT / "requirements-lowest.txt")}
     for requirement in [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["build"]]:
         bound = re.search(r">=([\d.]+)", requirement)
@@ -148,7 +148,7 @@ def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed() -
         assert re.fullmatch(rf"{re.escape(bound[1])}(\.0)*", tested[normalize_name(requirement)]), requirement
 
 
-def test_uvicorn_goes_no_further_than_the_version_that_is_tested() -> None:
+def test_uvicorn_is_limited_to_the_tested_minor_version() -> None:
     locked = next(pin.version for pin in read_pins() if pin.name == "uvicorn")
     major, minor, *_ = map(int, locked.split("."))
     requirement = next(
@@ -157,7 +157,7 @@ def test_uvicorn_goes_no_further_than_the_version_that_is_tested() -> None:
     assert requirement.endswith(f",<{major}.{minor + 1}")
 
 
-def test_what_people_are_told_to_install_is_held_to_the_lock() -> None:
+def test_documented_install_commands_use_the_lock_file() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir()]
     installing = [
         line

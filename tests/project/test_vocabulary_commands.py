@@ -84,7 +84,7 @@ def test_values_are_changed_and_cleared(uat_url: str) -> None:
     assert changed["minting"] == "uat:{n}"
 
 
-def test_every_mistake_is_told_at_once_and_nothing_is_changed(uat_url: str) -> None:
+def test_all_errors_are_reported_at_once_and_nothing_is_changed(uat_url: str) -> None:
     wrong = ("title=", "languages=en_GB,?", "minting=uat:{x}", "prefixes=uat", "colour=red", "default=yes", "private=x")
     message = fail("vocabulary", "set", "uat", *wrong, url=uat_url)
     for key in ("title", "languages", "minting", "prefixes", "colour", "default", "private"):
@@ -97,14 +97,14 @@ def test_every_mistake_is_told_at_once_and_nothing_is_changed(uat_url: str) -> N
         assert f"\u2022 {key}: " in message, key
 
 
-def test_an_unknown_vocabulary_is_told_with_the_known_ones(uat_url: str) -> None:
+def test_an_unknown_vocabulary_is_reported_with_the_available_ones(uat_url: str) -> None:
     for command in (("show",), ("set", "title=x"), ("default",), ("valpha",), ("remove",), ("restore",), ("purge",)):
         message = fail("vocabulary", command[0], "animals", *command[1:], url=uat_url)
         assert "Vocabulary 'animals' not found; available: main, uat." in message
     assert "already exists" in fail(*ADD_UAT, url=uat_url)
 
 
-def test_a_schema_is_built_in_or_a_file_without_problems(uat_url: str, tmp_path: Path) -> None:
+def test_a_schema_must_be_built_in_or_a_valid_file(uat_url: str, tmp_path: Path) -> None:
     add = ("vocabulary", "add", "animals", "--title", "Animals", "--schema")
     assert "File nothing.yaml not found" in fail(*add, "nothing.yaml", url=uat_url)
     wrong = tmp_path / "wrong.yaml"
@@ -115,7 +115,7 @@ def test_a_schema_is_built_in_or_a_file_without_problems(uat_url: str, tmp_path:
     assert list_vocabularies(uat_url)["animals"]["schema"] == "animals"
 
 
-def test_the_default_and_the_v_alpha_vocabulary_are_chosen(uat_url: str) -> None:
+def test_the_default_and_the_v_alpha_vocabulary_can_be_chosen(uat_url: str) -> None:
     assert "no class that v-alpha serves" in fail("vocabulary", "valpha", "uat", url=uat_url)
     assert run_cli("vocabulary", "valpha", "main", "--database", uat_url).returncode == 0
     assert run_cli("vocabulary", "default", "uat", "--database", uat_url).returncode == 0
@@ -127,7 +127,7 @@ def test_the_default_and_the_v_alpha_vocabulary_are_chosen(uat_url: str) -> None
     assert "is the default vocabulary" in fail("vocabulary", "remove", "uat", "--yes", url=uat_url)
 
 
-def test_a_removed_vocabulary_is_restored_or_purged_and_the_catalogue_agrees_with_itself(
+def test_a_removed_vocabulary_is_restored_or_purged_and_the_catalogue_stays_consistent(
     uat_url: str, tmp_path: Path
 ) -> None:
     add_comment(uat_url)
@@ -167,7 +167,7 @@ METADATA = {
 }
 
 
-def test_metadata_settings_are_carried_over_once_and_no_longer_count_after_that(new_url: DatabaseUrlFactory) -> None:
+def test_metadata_settings_are_copied_once_and_ignored_afterwards(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     carried = run_cli("user", "add", "Ada", "--role", "admin", "--database", url, **METADATA)
     assert "LEXARIUM_TITLE, LEXARIUM_LICENCE, LEXARIUM_LANGUAGE, LEXARIUM_BASE" in " ".join(carried.stderr.split())
@@ -184,7 +184,7 @@ def test_metadata_settings_are_carried_over_once_and_no_longer_count_after_that(
     assert "`lexarium vocabulary set main title=VALUE`" in log
 
 
-def test_settings_that_are_wrong_are_told_before_anything_is_carried_over(new_url: DatabaseUrlFactory) -> None:
+def test_invalid_settings_are_reported_before_anything_is_copied(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     result = run_cli("user", "add", "Ada", "--role", "admin", "--database", url, LEXARIUM_LANGUAGE="en_GB")
     assert result.returncode == 1
@@ -199,7 +199,7 @@ def test_a_server_follows_changes_of_the_title_without_a_restart(new_url: Databa
         assert server.get("/reconcile").json["name"] == "After"
 
 
-def test_an_account_has_a_role_in_all_vocabularies_and_others_in_single_ones(uat_url: str) -> None:
+def test_an_account_has_a_global_role_and_roles_in_single_vocabularies(uat_url: str) -> None:
     run_cli("user", "add", "Ada", "--role", "none", "--database", uat_url)
     result = run_cli("user", "role", "Ada", "curator", "--vocabulary", "uat", "--database", uat_url)
     assert (result.returncode, result.stdout) == (0, "Ada now has the role curator in uat.\n")

@@ -18,7 +18,7 @@ each_collection = pytest.mark.parametrize("collection", COLLECTIONS.values(), id
 
 
 @pytest.mark.parametrize("name", BUILTIN_NAMES)
-def test_a_builtin_schema_has_no_warnings_and_describes_everything(name: str) -> None:
+def test_a_builtin_schema_has_no_warnings_and_complete_descriptions(name: str) -> None:
     schema = load_builtin_schema(name)
     assert schema.name == name
     assert schema.warnings == ()
@@ -40,7 +40,7 @@ def test_every_relation_to_a_record_has_a_label_in_both_directions(name: str) ->
                 assert slot.inverse_label, f"{schema_class.name}.{slot.name}"
 
 
-def test_the_fields_of_the_list_shape_are_those_of_the_contract() -> None:
+def test_the_list_fields_are_those_of_the_contract() -> None:
     term = (
         "id name definition_text alias id_concept_class id_user event_stamp def_id def_id_user def_event_stamp "
         "creation_time last_updated"
@@ -54,7 +54,7 @@ def test_the_fields_of_the_list_shape_are_those_of_the_contract() -> None:
 
 
 @each_collection
-def test_a_field_is_a_slot_with_one_value_and_a_relation_one_that_refers_to_records(collection: Collection) -> None:
+def test_single_valued_slots_are_fields_and_references_are_relations(collection: Collection) -> None:
     slots = collection.schema_class.slots
     assert {*collection.fields, *(relation_slots := slots.keys() - collection.fields.keys())} == slots.keys()
     assert all(slots[name].is_reference for name in relation_slots)
@@ -62,7 +62,7 @@ def test_a_field_is_a_slot_with_one_value_and_a_relation_one_that_refers_to_reco
 
 
 @each_collection
-def test_a_field_that_a_record_lacks_is_empty_except_where_v_alpha_needs_a_value(collection: Collection) -> None:
+def test_a_missing_field_is_empty_except_where_v_alpha_requires_a_value(collection: Collection) -> None:
     needed = {"id_user": "usr_0000000000", "def_id_user": "usr_0000000000"}
     numbers = {"flag_for_curator", "creation_time", "last_updated"}
     for name, default in collection.field_defaults.items():
@@ -72,7 +72,7 @@ def test_a_field_that_a_record_lacks_is_empty_except_where_v_alpha_needs_a_value
             assert default == ("" if collection.field_types[name] is str else None), name
 
 
-def test_relation_types_know_the_collections_of_their_ends() -> None:
+def test_relation_types_know_their_source_and_target_collections() -> None:
     assert RELATION_TYPES["KINDOF"].targets == {name: (name,) for name in ("concept", "task", "battery", "theory")}
     assert RELATION_TYPES["MEASUREDBY"].sources == {"contrast": ("concept", "trait", "behavior")}
     assert RELATION_TYPES["disambiguates"].targets["disambiguation"] == tuple(COLLECTIONS)
@@ -80,13 +80,13 @@ def test_relation_types_know_the_collections_of_their_ends() -> None:
     assert RELATION_TYPES["exactMatch"].targets["concept"] == ()
 
 
-def test_a_relation_that_no_slot_declares_has_its_predicate_as_its_label() -> None:
+def test_a_relation_without_a_slot_is_labelled_by_its_predicate() -> None:
     assert "RO:0002202" not in RELATION_TYPES
     assert RELATION_TYPES["RO:0002202"].label == "develops from"
     assert RELATION_TYPES["ex:made-up"].label == "ex:made-up"
 
 
-def test_a_relation_list_knows_the_ways_to_its_entries() -> None:
+def test_a_relation_list_knows_the_paths_to_its_entries() -> None:
     relationships = COLLECTIONS["concept"].relation_lists["relationships"]
     assert list(relationships.paths) == [
         ("KINDOF", "source"),
@@ -111,12 +111,12 @@ def test_a_relation_list_knows_the_ways_to_its_entries() -> None:
         ("disorder", "disorders citations"),
     ],
 )
-def test_the_id_shape_has_the_lists_of_the_public_site(collection: str, keys: str) -> None:
+def test_a_record_by_id_has_the_relation_lists_of_the_public_site(collection: str, keys: str) -> None:
     lists = COGNITIVE_ATLAS.collections[collection].valpha_lists
     assert [valpha_list.key for valpha_list in lists] == keys.split()
 
 
-def test_the_disorders_of_a_task_are_those_that_its_contrasts_differ_in() -> None:
+def test_disorders_of_a_task_are_derived_from_its_contrasts() -> None:
     disorders = COGNITIVE_ATLAS.classes["Task"].valpha_lists[-1]
     assert [[step.slot for step in path] for path in disorders.paths] == [["has_contrast", "has_difference"]]
 
@@ -179,7 +179,7 @@ def test_a_label_of_skos_xl_is_a_nested_node_with_the_role_of_its_label() -> Non
     assert list_predicates(SKOS, "Label") >= {"skosxl:literalForm", "skosxl:labelRelation"}
 
 
-def test_of_the_inverse_relations_of_skos_the_narrower_end_and_the_member_hold_the_statement() -> None:
+def test_of_two_inverse_skos_relations_the_narrower_or_member_side_stores_the_statement() -> None:
     assert SKOS.inverses == {
         "skos:narrower": "skos:broader",
         "skos:narrowerTransitive": "skos:broaderTransitive",
@@ -223,7 +223,7 @@ OBO_TAGS = {
 
 
 @pytest.mark.parametrize("class_name", OBO_TAGS)
-def test_tags_of_obo_are_the_predicates_of_the_standard_mapping(class_name: str) -> None:
+def test_obo_tags_have_the_predicates_of_the_standard_mapping(class_name: str) -> None:
     slots = OBO.classes[class_name].slots
     assert {name: slots[name].predicate for name in OBO_TAGS[class_name]} == OBO_TAGS[class_name]
 

@@ -53,12 +53,12 @@ def test_a_record_of_the_class_is_accepted() -> None:
         ({"id": None}, "string"),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
+def test_an_invalid_value_is_rejected(change: dict[str, Any], message: str) -> None:
     errors = find_errors("Dog", DOG | change)
     assert any(message in error for error in errors), errors
 
 
-def test_a_record_without_a_required_slot_is_refused() -> None:
+def test_a_record_without_a_required_slot_is_rejected() -> None:
     assert find_errors("Dog", {key: value for key, value in DOG.items() if key != "since"})
 
 
@@ -68,19 +68,19 @@ def test_a_container_holds_records_of_a_class_and_its_descendants() -> None:
     assert find_errors("Zoo", {"animals": [{"id": "ex:leo"}]})
 
 
-def test_all_classes_together_accept_a_record_of_any() -> None:
+def test_the_schema_of_all_classes_accepts_a_record_of_any_class() -> None:
     validator = jsonschema_rs.Draft202012Validator(to_json_schema(ANIMALS))
     assert validator.is_valid(DOG)
     assert validator.is_valid({"id": "ex:ada", "note": "A person."})
     assert not validator.is_valid({"wings": 2})
 
 
-def test_an_unknown_class_is_refused() -> None:
+def test_an_unknown_class_is_rejected() -> None:
     with pytest.raises(KeyError):
         to_json_schema(ANIMALS, "Unicorn")
 
 
-def test_public_texts_fit_the_schema(real_catalogue: Path) -> None:
+def test_the_real_catalogue_is_valid_by_the_schema(real_catalogue: Path) -> None:
     document = orjson.loads((real_catalogue / "concept.json").read_bytes())
     schema = load_builtin_schema("cognitive-atlas")
     validator = jsonschema_rs.Draft202012Validator(to_json_schema(schema, "concept"))

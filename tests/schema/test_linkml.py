@@ -66,14 +66,14 @@ def test_a_predicate_is_written_with_fixed_prefixes_or_as_an_iri(animals: Schema
     assert renamed.classes["Animal"].slots["name"].predicate == "skos:prefLabel"
 
 
-def test_a_range_tells_references_from_nested_nodes(animals: Schema) -> None:
+def test_a_range_distinguishes_references_from_nested_nodes(animals: Schema) -> None:
     dog = animals.classes["Dog"]
     assert (dog.slots["parent"].is_reference, dog.slots["parent"].is_node) == (True, False)
     assert (dog.slots["collar"].is_reference, dog.slots["collar"].is_node) == (False, True)
     assert not dog.slots["id"].is_reference
 
 
-def test_a_role_comes_from_an_annotation_or_the_predicate_or_is_that_of_every_vocabulary(animals: Schema) -> None:
+def test_a_role_is_determined_by_annotation_predicate_or_standard_vocabulary(animals: Schema) -> None:
     slots = animals.classes["Animal"].slots
     assert slots["name"].role is SlotRole.NAME
     assert slots["part_of"].role is SlotRole.HIERARCHY
@@ -241,7 +241,7 @@ def test_a_problem_is_one_sentence_with_its_line(body: str, line: int, message: 
         ),
     ],
 )
-def test_text_that_is_no_schema_is_refused_with_its_line(text: str, line: int, message: str) -> None:
+def test_text_that_is_not_a_schema_is_rejected_with_its_line(text: str, line: int, message: str) -> None:
     assert any(message in problem.message and problem.line == line for problem in find_problems(text))
 
 
@@ -280,14 +280,14 @@ def test_unsupported_keys_are_warnings_with_their_lines() -> None:
     )
 
 
-def test_words_that_yaml_takes_for_truth_values_stay_words_as_values_of_an_enumeration() -> None:
+def test_enumeration_values_that_look_like_yaml_booleans_stay_text() -> None:
     body = "enums: {Country: {permissible_values: {no: {}, se: {}}}}\n"
     body += "classes: {Animal: {slots: [id], attributes: {country: {range: Country}}}}\n" + SLOTS
     values = load_schema(HEAD + body).classes["Animal"].slots["country"].enum_values
     assert [value.text for value in values] == ["no", "se"]
 
 
-def test_a_schema_keeps_its_text(animals: Schema) -> None:
+def test_a_schema_keeps_its_source_text(animals: Schema) -> None:
     assert animals.source == ANIMALS
 
 
@@ -315,7 +315,7 @@ def test_a_schema_of_two_hundred_classes_and_two_thousand_slots_loads() -> None:
     assert sum(len(schema_class.slots) for schema_class in schema.classes.values()) == 2_201
 
 
-def test_a_small_file_that_stands_for_very_many_slots_is_refused() -> None:
+def test_a_small_file_that_expands_to_very_many_slots_is_rejected() -> None:
     slots = ", ".join(f"s{number}: {{}}" for number in range(500))
     first = f"classes:\n  A: {{attributes: &slots {{id: {{identifier: true}}, {slots}}}}}\n"
     aliases = "".join(f"  C{number}: {{attributes: *slots}}\n" for number in range(500))
@@ -387,7 +387,7 @@ def test_slots_are_grouped_by_role_and_hierarchies_are_known_by_predicate(animal
         ("classes: {Animal: {annotations: {lexarium_valpha_lists: 'members=^'}}}", 8, "`lexarium_valpha_lists`"),
     ],
 )
-def test_a_name_or_a_list_that_cannot_be_is_told_with_its_line(body: str, line: int, message: str) -> None:
+def test_an_invalid_name_or_list_is_reported_with_its_line(body: str, line: int, message: str) -> None:
     assert any(problem.line == line and message in problem.message for problem in find_problems(HEAD + body))
 
 

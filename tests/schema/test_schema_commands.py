@@ -21,7 +21,7 @@ from tests.support.server import run_cli
 ANIMALS = Path(__file__).parent / "animals.yaml"
 
 
-def test_check_names_the_collections_of_a_valid_schema() -> None:
+def test_check_lists_the_collections_of_a_valid_schema() -> None:
     result = run_cli("schema", "check", ANIMALS)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == f"{ANIMALS} is a valid schema with 4 collections: animal, pet, dog, person.\n"
@@ -64,7 +64,7 @@ def test_check_lists_every_problem_with_its_line_and_exits_with_1(tmp_path: Path
         ("é".encode() * 2**20, "line 1: The schema has more than 1,048,576 bytes."),
     ],
 )
-def test_check_refuses_a_file_that_is_no_schema(tmp_path: Path, content: bytes, message: str) -> None:
+def test_check_rejects_a_file_that_is_not_a_schema(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "no-schema.yaml"
     path.write_bytes(content)
     result = run_cli("schema", "check", path)
@@ -72,7 +72,7 @@ def test_check_refuses_a_file_that_is_no_schema(tmp_path: Path, content: bytes, 
     assert message in result.stderr
 
 
-def test_check_says_that_a_file_is_missing(tmp_path: Path) -> None:
+def test_check_reports_a_missing_file(tmp_path: Path) -> None:
     result = run_cli("schema", "check", tmp_path / "absent.yaml")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith(f"Error: Cannot read {tmp_path / 'absent.yaml'}: No such file or directory.")
@@ -96,7 +96,7 @@ def test_show_without_a_name_lists_the_builtin_schemas() -> None:
     assert entries[1]["collections"] == ["concept", "concept_scheme", "collection", "ordered_collection"]
 
 
-def test_show_names_the_builtin_schemas_if_there_is_none_of_a_name() -> None:
+def test_show_lists_the_builtin_schemas_if_the_name_is_unknown() -> None:
     result = run_cli("schema", "show", "mesh")
     assert (result.returncode, result.stdout) == (1, "")
     assert "Built-in schema 'mesh' not found; available: cognitive-atlas, skos, obo." in result.stderr
@@ -158,7 +158,7 @@ def zoo_url(new_url: DatabaseUrlFactory, tmp_path: Path) -> str:
     return url
 
 
-def test_a_schema_is_applied_and_records_are_shown_by_it(zoo_url: str, tmp_path: Path) -> None:
+def test_applying_a_schema_changes_how_records_are_shown(zoo_url: str, tmp_path: Path) -> None:
     path = tmp_path / "second.yaml"
     path.write_text(SECOND_SCHEMA)
     result = run_cli("schema", "apply", path, "--vocabulary", "zoo", "--database", zoo_url)
@@ -177,7 +177,7 @@ def test_a_schema_is_applied_and_records_are_shown_by_it(zoo_url: str, tmp_path:
     database.close()
 
 
-def test_a_wrong_schema_is_not_applied(zoo_url: str, tmp_path: Path) -> None:
+def test_an_invalid_schema_is_not_applied(zoo_url: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.yaml"
     path.write_text(FIRST_SCHEMA + "".join(f"  slot_{number}: {{range: Nothing}}\n" for number in range(30)))
     result = run_cli("schema", "apply", path, "--vocabulary", "zoo", "--database", zoo_url)

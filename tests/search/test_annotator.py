@@ -42,13 +42,13 @@ def list_mention_texts(finder: Annotator, text: str) -> list[str]:
     return [text[start:end] for start, end, _ in find_mentions(finder, text)]
 
 
-def test_the_leftmost_and_then_the_longest_name_is_mentioned() -> None:
+def test_the_leftmost_then_longest_name_matches() -> None:
     finder = build_annotator("working memory", "working", "memory task", "working memory task set", "a b c", "b")
     assert list_mention_texts(finder, "a working memory task") == ["working memory"]
     assert list_mention_texts(finder, "a b d") == ["b"]
 
 
-def test_a_longer_name_that_ends_within_a_word_hides_no_shorter_one() -> None:
+def test_a_longer_name_that_ends_within_a_word_does_not_hide_a_shorter_one() -> None:
     assert list_mention_texts(build_annotator("working", "working mem"), "working memory") == ["working"]
 
 
@@ -94,7 +94,7 @@ def test_a_longer_name_that_ends_within_a_word_hides_no_shorter_one() -> None:
         ("CO2", "CO₂", "CO₂"),
     ],
 )
-def test_a_name_is_found_however_it_is_written(label: str, text: str, expected: str) -> None:
+def test_a_name_matches_spelling_variants(label: str, text: str, expected: str) -> None:
     assert list_mention_texts(build_annotator(label), text) == [expected]
 
 
@@ -126,21 +126,21 @@ def test_a_name_is_found_however_it_is_written(label: str, text: str, expected: 
         ("?", "what?"),
     ],
 )
-def test_what_is_no_mention_is_not_found(label: str, text: str) -> None:
+def test_text_that_does_not_match_the_name_is_not_annotated(label: str, text: str) -> None:
     assert list_mention_texts(build_annotator(label), text) == []
 
 
-def test_an_ambiguous_name_is_of_each_record_once() -> None:
+def test_an_ambiguous_name_is_reported_once_per_record() -> None:
     finder = build_annotator(one=["stress", "Stress", "stresses"], two=["Stress"], three=["strain", "stress"])
     assert find_mentions(finder, "stress") == [(0, 6, "one,three,two")]
 
 
-def test_a_name_of_its_own_case_adds_to_one_of_any_case() -> None:
+def test_case_sensitive_and_case_insensitive_names_match_together() -> None:
     finder = build_annotator(test=["ACT"], deed=["act"], both=["ACT", "act"])
     assert find_mentions(finder, "ACT act") == [(0, 3, "both,deed,test"), (4, 7, "both,deed")]
 
 
-def test_only_the_collections_that_are_asked_for_are_looked_in() -> None:
+def test_only_requested_collections_are_annotated() -> None:
     finder = build_annotator("memory")
     finder.add(DictionaryTerm("t", "memory span task", "task"), ["memory span task"])
     text = "a memory span task"
@@ -151,7 +151,7 @@ def test_only_the_collections_that_are_asked_for_are_looked_in() -> None:
         assert spans == ([] if length is None else [length])
 
 
-def test_names_come_and_go() -> None:
+def test_names_are_added_and_removed() -> None:
     finder = build_annotator("memory", "working memory")
     finder.add(DictionaryTerm("memory", "recall", "concept"), ["recall"])
     assert find_mentions(finder, "working memory memory recall") == [(0, 14, "working memory"), (22, 28, "memory")]
@@ -162,7 +162,7 @@ def test_names_come_and_go() -> None:
 
 
 @pytest.mark.parametrize("label", ["act", "act span", "span memory", "memory in", "recall span"])
-def test_a_name_that_comes_is_found_in_words_that_were_met_before(label: str) -> None:
+def test_an_added_name_is_found_among_known_words(label: str) -> None:
     finder = build_annotator("memory span", "ACT", one=["recall"], other=["recall"])
     finder.remove("one")
     finder.remove("other")
@@ -275,7 +275,7 @@ def words_match(label: list[str], words: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("runs", [100, pytest.param(400, marks=pytest.mark.full)])
-def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(runs: int) -> None:
+def test_mentions_equal_those_of_a_naive_search_for_any_chunks_of_text(runs: int) -> None:
     @settings(max_examples=runs, deadline=None)
     @example(labels=["\n\na"], text="A", cuts=[])
     @example(labels=["a"], text="’-\na", cuts=[])
@@ -296,9 +296,7 @@ def test_it_finds_what_the_plainest_way_finds_however_the_text_comes(runs: int) 
     st.lists(st.tuples(st.sampled_from("xyz"), st.lists(st.sampled_from(["AB", "ab", "b", "ab b", "b a", "a"])))),
     st.lists(st.sampled_from(["AB", "ab", "a", "b", " "]), max_size=8).map(" ".join),
 )
-def test_names_that_came_and_went_leave_what_those_that_stayed_would_find_alone(
-    changes: list[tuple[str, list[str]]], text: str
-) -> None:
+def test_updating_names_equals_building_a_new_annotator(changes: list[tuple[str, list[str]]], text: str) -> None:
     finder = Annotator()
     now: dict[str, list[str]] = {}
     for record_id, labels in changes:
@@ -314,7 +312,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES, CHANGES, CHANGES, st.lists(st.sampled_from(["AB", "ab", "a", "b", "c"]), max_size=8).map(" ".join))
-def test_names_that_were_written_to_a_file_and_changed_since_are_found_as_if_they_never_left(
+def test_names_saved_to_a_file_and_changed_since_equal_names_in_memory(
     tmp_path: Path,
     written: list[tuple[str, list[str]]],
     changed: list[tuple[str, list[str]]],
@@ -332,7 +330,7 @@ def test_names_that_were_written_to_a_file_and_changed_since_are_found_as_if_the
         assert len(finder) == len(expected)
 
 
-def test_names_are_read_from_the_file_when_a_text_has_their_first_word(tmp_path: Path) -> None:
+def test_names_are_loaded_from_the_file_when_a_text_has_their_first_word(tmp_path: Path) -> None:
     build_annotator("working memory", "working", "memory span").save(tmp_path / "annotator", STATE)
     finder = Annotator(AnnotatorFile(tmp_path / "annotator"))
     assert not finder.trie.root
@@ -340,7 +338,7 @@ def test_names_are_read_from_the_file_when_a_text_has_their_first_word(tmp_path:
     assert list(finder.trie.root) == ["working", "memory"]
 
 
-def test_a_file_says_what_it_was_built_from(tmp_path: Path) -> None:
+def test_a_file_stores_the_state_it_was_built_from(tmp_path: Path) -> None:
     build_annotator("memory").save(tmp_path / "annotator", STATE)
     assert AnnotatorFile(tmp_path / "annotator").state == STATE
 
@@ -358,7 +356,7 @@ def empty(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [truncate, change_byte, empty])
-def test_a_file_that_is_damaged_is_not_read(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_file_is_not_read(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "annotator"
     build_annotator("working memory", "memory").save(path, STATE)
     path.write_bytes(damage(path.read_bytes()))
@@ -373,9 +371,7 @@ def test_a_file_of_another_format_is_not_read(tmp_path: Path, monkeypatch: pytes
         AnnotatorFile(tmp_path / "annotator")
 
 
-def test_a_file_that_could_not_be_written_leaves_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_previous_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "annotator"
     build_annotator("memory").save(path, STATE)
     before = path.read_bytes()
@@ -391,18 +387,18 @@ def test_a_file_that_could_not_be_written_leaves_the_one_before(
 
 
 @given(st.text())
-def test_the_parts_of_any_text_are_the_text(text: str) -> None:
+def test_the_words_of_any_text_add_up_to_the_text(text: str) -> None:
     assert "".join(split_words(text)) == text
 
 
 @given(st.text(), st.text(min_size=1, max_size=20))
-def test_any_text_has_an_answer(text: str, label: str) -> None:
+def test_annotating_any_text_returns_valid_positions(text: str, label: str) -> None:
     for start, end, _ in find_mentions(build_annotator(label), text):
         assert 0 <= start < end <= len(text)
 
 
 @pytest.mark.parametrize("char", ["x", " ", "\n", "'", "x'", "\u0301", "工", ".", "\x00", "memory "])
-def test_of_a_text_without_end_only_a_little_is_kept(char: str) -> None:
+def test_the_memory_for_an_endless_text_is_limited(char: str) -> None:
     reading = _MentionScanner(build_annotator("memory", "memory memory span"), COLLECTION_NAMES)
     open_counts = [len(reading._pending) for _ in reading.find_mentions(char * 2_000 for _ in range(50))]
     assert max(open_counts) < 5_000
@@ -410,7 +406,7 @@ def test_of_a_text_without_end_only_a_little_is_kept(char: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("unit", ["WM-", "工", "WM/工", "a'"])
-def test_the_time_to_read_grows_with_the_text_and_no_faster(unit: str) -> None:
+def test_annotating_takes_linear_time(unit: str) -> None:
     finder = build_annotator("WM", "工")
 
     def measure_seconds(length: int) -> float:

@@ -48,7 +48,7 @@ def test_hits_are_filtered_by_a_class_of_any_vocabulary(server: Server, class_re
     assert result["class_names"] == {"fam:rosaceae": "rosaceae"}
 
 
-def test_what_is_no_class_that_the_reader_may_see_is_refused(server: Server) -> None:
+def test_an_unknown_or_unreadable_class_is_rejected(server: Server) -> None:
     for class_ref in ("pl:rose", "nothing", "secret\x1ffam:rosaceae"):
         assert server.get(f"/api/v1/search?q=wild&class={quote(class_ref)}").status == 422, class_ref
 

@@ -54,13 +54,13 @@ def test_hits_are_counted_by_the_languages_of_their_names_and_aliases(server: Se
     assert _search(server, "river", state="published,retired")["facets"]["state"] == {"published": 3, "retired": 1}
 
 
-def test_a_language_narrows_a_search_to_records_that_have_names_in_it(server: Server) -> None:
+def test_a_language_filter_selects_records_with_names_in_it(server: Server) -> None:
     assert [hit["name"] for hit in _search(server, "river", language="de")["hits"]] == ["river"]
     assert {hit["name"] for hit in _search(server, "river", language="FR,de")["hits"]} == {"river", "river bed"}
     assert _search(server, "river", language="nl")["total"] == 0
 
 
-def test_each_facet_of_the_page_is_a_link_that_narrows_the_result_and_one_that_widens_it(server: Server) -> None:
+def test_each_facet_on_the_page_links_to_a_narrower_and_a_wider_search(server: Server) -> None:
     def open_page(path: str) -> tuple[dict[str, str], str]:
         body = server.request("GET", path, _PAGE, None).body.decode()
         aside = body.partition("<aside")[2].partition("</aside>")[0]
@@ -78,7 +78,7 @@ def test_each_facet_of_the_page_is_a_link_that_narrows_the_result_and_one_that_w
         assert "csv" in wider["CSV"]
 
 
-def test_all_hits_are_downloaded_as_a_table_whose_cells_run_nothing(server: Server) -> None:
+def test_all_hits_are_downloaded_as_a_table_with_escaped_formulas(server: Server) -> None:
     response = server.get("/api/v1/search?q=river&format=csv")
     assert response.headers["content-type"].startswith("text/csv")
     assert response.headers["content-disposition"] == 'attachment; filename="search-results.csv"'
@@ -92,7 +92,7 @@ def test_all_hits_are_downloaded_as_a_table_whose_cells_run_nothing(server: Serv
     assert server.get("/api/v1/search?q=river", Accept="image/png").status == 406
 
 
-def test_a_download_goes_beyond_pages_in_the_same_order(server: Server) -> None:
+def test_a_download_has_more_hits_than_pages_in_the_same_order(server: Server) -> None:
     rows = _read_table(server.get("/api/v1/search?q=brook&format=csv"))
     assert len({row["id"] for row in rows}) == len(rows) == 2_500
     whole = _search(server, "brook", format="json")
@@ -103,7 +103,7 @@ def test_a_download_goes_beyond_pages_in_the_same_order(server: Server) -> None:
     assert server.get("/api/v1/search?q=brook&format=xml").status == 422
 
 
-def test_the_page_links_to_files_of_what_it_shows(server: Server) -> None:
+def test_the_page_links_to_downloads_of_the_same_search(server: Server) -> None:
     body = server.request("GET", "/search?q=river&language=fr&state=all", _PAGE, None).body.decode()
     for path in map(unescape, re.findall(r'href="(/api/v1/search[^"]*)"', body)):
         response = server.get(path)

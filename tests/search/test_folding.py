@@ -56,16 +56,16 @@ DIFFERENT_PAIRS = [
 
 
 @pytest.mark.parametrize(("first", "second"), EQUAL_PAIRS)
-def test_names_that_are_the_same_folded_have_one_key(first: str, second: str) -> None:
+def test_spelling_variants_of_a_name_have_one_key(first: str, second: str) -> None:
     assert fold(first).key == fold(second).key
 
 
 @pytest.mark.parametrize(("first", "second"), DIFFERENT_PAIRS)
-def test_other_words_keep_other_keys(first: str, second: str) -> None:
+def test_different_words_have_different_keys(first: str, second: str) -> None:
     assert fold(first).key != fold(second).key
 
 
-def test_each_word_tells_where_it_stands_in_the_text_as_it_is_written() -> None:
+def test_each_word_has_its_position_in_the_original_text() -> None:
     text = "The  déjà-vu: ‘Straße’ e\u0301tude"
     assert [(word.text, text[word.start : word.end]) for word in find_words(text)] == [
         ("the", "The"),
@@ -76,30 +76,30 @@ def test_each_word_tells_where_it_stands_in_the_text_as_it_is_written() -> None:
     ]
 
 
-def test_a_name_of_signs_alone_has_a_key_of_its_own() -> None:
+def test_a_name_of_symbols_only_has_a_key() -> None:
     assert fold("∞").key
     assert fold("∞").key != fold("+ -").key == fold("+-").key
     assert fold("").key == fold(" \t").key == ""
 
 
-def test_a_word_may_be_typed_in_every_form_it_has() -> None:
+def test_a_word_has_several_forms_for_search() -> None:
     assert set(fold("Behavioural n-back").word_forms) == {"behavioral", "behavioural", "n", "back", "nback"}
     assert set(fold("n-back behaviour").first_word_forms) == {"n", "nback"}
 
 
 @pytest.mark.parametrize("text", ["हिन्दी", "עברית", "العربية", "ελληνικά", "русский"])
-def test_words_of_any_script_are_words(text: str) -> None:
+def test_words_of_any_script_are_recognized(text: str) -> None:
     assert len(find_words(text)) == 1
     assert fold(text).words == fold(text.upper()).words != [""]
 
 
-def test_each_character_is_a_word_where_no_space_parts_words() -> None:
+def test_each_character_is_a_word_in_scripts_without_spaces() -> None:
     assert fold("日本語 abc").words == ["日", "本", "語", "abc"]
     assert list(split_raw_words("日本語abc n-back, go")) == ["日本語", "abc", "n-back", "go"]
 
 
 @pytest.mark.full
-def test_the_time_to_fold_grows_with_the_text_and_no_faster() -> None:
+def test_folding_takes_linear_time() -> None:
     def measure_seconds(text: str) -> float:
         started = time.thread_time()
         fold(text)

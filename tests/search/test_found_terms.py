@@ -88,11 +88,11 @@ def terms(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterat
         ("LGS", "lexical generation speed task"),
     ],
 )
-def test_an_acronym_finds_the_name_that_it_abbreviates(terms: TermSearch, text: str, name: str) -> None:
+def test_an_acronym_finds_the_abbreviated_name(terms: TermSearch, text: str, name: str) -> None:
     assert terms.find_first(text) == (name, "acronym")
 
 
-def test_initials_that_are_a_word_come_after_names_with_the_word(terms: TermSearch) -> None:
+def test_names_with_the_word_rank_above_names_with_these_initials(terms: TermSearch) -> None:
     assert [hit["name"] for hit in terms.search("cat")["hits"]] == ["cat naming", "card arrangement test"]
     assert terms.find_first("CAT") == ("card arrangement test", "acronym")
 
@@ -109,7 +109,7 @@ def test_initials_that_are_a_word_come_after_names_with_the_word(terms: TermSear
         ("spinocerebellar ataxia type seventeen", "spinocerebellar ataxia 17"),
     ],
 )
-def test_numbers_meet_in_digits_and_numerals(terms: TermSearch, text: str, name: str) -> None:
+def test_digits_match_roman_numerals_and_number_words(terms: TermSearch, text: str, name: str) -> None:
     assert terms.find_first(text)[0] == name
 
 
@@ -125,11 +125,11 @@ def test_a_number_is_never_corrected(terms: TermSearch) -> None:
         LONG_NAME.replace("several", "severl").replace("surrounding", "surruonding"),
     ],
 )
-def test_typing_mistakes_in_a_long_name_are_forgiven(terms: TermSearch, text: str) -> None:
+def test_typing_errors_in_a_long_name_are_corrected(terms: TermSearch, text: str) -> None:
     assert terms.find_first(text) == (LONG_NAME, "typo")
 
 
-def test_records_with_some_of_the_words_are_found_where_none_has_all(terms: TermSearch) -> None:
+def test_records_with_some_of_the_words_are_found_if_none_has_all(terms: TermSearch) -> None:
     found = terms.search("forgetting things")
     assert (found["partial"], found["hits"][0]["name"]) == (True, "amnesia")
     assert found["hits"][0]["matched"]["kind"] == "partial"
@@ -145,7 +145,7 @@ def test_records_with_some_of_the_words_are_found_where_none_has_all(terms: Term
         ("state of mind after fatigue of memory", "memory span"),  # not "mindset"
     ],
 )
-def test_partial_matches_of_a_whole_name_or_word_come_first(terms: TermSearch, text: str, name: str) -> None:
+def test_partial_matches_of_a_whole_name_or_word_rank_first(terms: TermSearch, text: str, name: str) -> None:
     assert terms.find_first(text) == (name, "partial")
 
 
@@ -174,7 +174,7 @@ def test_the_public_interface_finds_only_records_with_all_words(terms: TermSearc
     ]
 
 
-def test_a_part_of_a_name_in_a_script_without_spaces_is_found(terms: TermSearch) -> None:
+def test_part_of_a_name_in_a_script_without_spaces_is_found(terms: TermSearch) -> None:
     assert terms.find_first("ความจำ") == ("หน่วยความจำ", "name_words")
 
 

@@ -55,9 +55,7 @@ def search_names(database: Database, fresh_indexer: Indexer, text: str) -> list[
     return [hit.name for hit in RecordSearch(database, fresh_indexer).search(SearchQuery(text)).hits]
 
 
-def test_what_is_in_the_catalogue_is_indexed_by_itself_and_so_is_what_comes(
-    database: Database, fresh_indexer: Indexer
-) -> None:
+def test_existing_and_new_records_are_indexed_automatically(database: Database, fresh_indexer: Indexer) -> None:
     write_records(database, "alpha", "beta")
     fresh_indexer.start()
     assert search_names(database, fresh_indexer, "alpha") == ["alpha"]
@@ -68,14 +66,12 @@ def test_what_is_in_the_catalogue_is_indexed_by_itself_and_so_is_what_comes(
     assert search_names(database, fresh_indexer, "alpha") == []
 
 
-def test_a_catalogue_without_records_has_an_index_too(database: Database, fresh_indexer: Indexer) -> None:
+def test_an_empty_catalogue_has_an_index(database: Database, fresh_indexer: Indexer) -> None:
     fresh_indexer.start()
     assert search_names(database, fresh_indexer, "alpha") == []
 
 
-def test_a_search_does_not_wait_for_what_is_new_while_more_is_asked_than_can_be_done(
-    database: Database, folder: Path
-) -> None:
+def test_a_search_does_not_wait_for_new_changes_during_overload(database: Database, folder: Path) -> None:
     was_urgent = False
     indexer = Indexer(database, str(folder), is_overloaded=lambda: was_urgent)
     indexer.catch_up()
@@ -89,7 +85,7 @@ def test_a_search_does_not_wait_for_what_is_new_while_more_is_asked_than_can_be_
     indexer.stop()
 
 
-def test_applying_changes_again_does_no_harm(database: Database, fresh_indexer: Indexer, folder: Path) -> None:
+def test_applying_changes_twice_has_no_effect(database: Database, fresh_indexer: Indexer, folder: Path) -> None:
     write_records(database, "alpha", "alpha beta")
     write_records(database, "alpha gamma", suffix="alpha", version=2)
     fresh_indexer.catch_up()
@@ -147,7 +143,7 @@ def corrupt_columns(folder: Path) -> None:
         path.write_bytes(corrupted)
 
 
-def test_an_index_that_proves_broken_in_a_search_is_made_anew(database: Database, folder: Path) -> None:
+def test_an_index_that_fails_during_a_search_is_rebuilt(database: Database, folder: Path) -> None:
     write_records(database, *(f"alpha {number}" for number in range(50)))
     before = Indexer(database, str(folder))
     before.catch_up()
@@ -174,7 +170,7 @@ def test_only_indexes_are_removed_from_the_folder(database: Database, fresh_inde
     assert len(list(folder.glob("index_*"))) == 1
 
 
-def test_the_index_is_followed_again_after_writing_to_it_failed_once(
+def test_indexing_continues_after_a_failed_write(
     database: Database, fresh_indexer: Indexer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_records(database, "alpha")
@@ -197,7 +193,7 @@ def test_the_index_is_followed_again_after_writing_to_it_failed_once(
     assert before == IndexDirectory(folder).current_path()
 
 
-def test_an_index_is_made_by_one_process_at_a_time(folder: Path) -> None:
+def test_an_index_is_built_by_one_process_at_a_time(folder: Path) -> None:
     first_folder, other = IndexDirectory(folder), IndexDirectory(folder)
     with first_folder.build_next(None) as writing:
         with pytest.raises(IndexLocked), other.build_next(None):
@@ -208,7 +204,7 @@ def test_an_index_is_made_by_one_process_at_a_time(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_an_index_that_is_missing_old_or_broken_is_made_anew(
+def test_a_missing_outdated_or_broken_index_is_rebuilt(
     database: Database, folder: Path, damage: Callable[[Path], None]
 ) -> None:
     write_records(database, "alpha")
@@ -240,7 +236,7 @@ def test_the_index_of_another_catalogue_is_not_used(database: Database, folder: 
     second_indexer.stop()
 
 
-def test_an_index_that_is_removed_under_a_server_is_made_anew_while_it_serves(
+def test_an_index_removed_while_in_use_is_rebuilt_without_interruption(
     database: Database, fresh_indexer: Indexer, folder: Path
 ) -> None:
     write_records(database, "alpha")
@@ -253,7 +249,7 @@ def test_an_index_that_is_removed_under_a_server_is_made_anew_while_it_serves(
     assert search_names(database, fresh_indexer, "beta") == ["beta"]
 
 
-def test_an_index_that_could_not_be_read_is_made_anew(database: Database, fresh_indexer: Indexer, folder: Path) -> None:
+def test_an_unreadable_index_is_rebuilt(database: Database, fresh_indexer: Indexer, folder: Path) -> None:
     write_records(database, "alpha")
     fresh_indexer.catch_up()
     before = IndexDirectory(folder).current_path()
@@ -263,7 +259,7 @@ def test_an_index_that_could_not_be_read_is_made_anew(database: Database, fresh_
     assert search_names(database, fresh_indexer, "alpha") == ["alpha"]
 
 
-def test_one_writes_while_others_read_and_take_over(database: Database, folder: Path) -> None:
+def test_one_process_writes_while_others_read_and_can_take_over(database: Database, folder: Path) -> None:
     write_records(database, "alpha")
     first_indexer, other = Indexer(database, str(folder)), Indexer(database, str(folder))
     first_indexer.start()
@@ -291,7 +287,7 @@ def list_segment_files(folder: Path) -> set[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells which files are open")
-def test_each_file_is_held_open_until_it_is_gone_so_that_no_view_frees_it(
+def test_segment_files_stay_open_until_they_are_deleted(
     database: Database, fresh_indexer: Indexer, folder: Path
 ) -> None:
     write_records(database, "alpha")
@@ -306,7 +302,7 @@ def test_each_file_is_held_open_until_it_is_gone_so_that_no_view_frees_it(
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells which files are open")
-def test_files_that_are_gone_do_not_pile_up_while_much_is_caught_up_with(
+def test_deleted_segment_files_do_not_accumulate_while_catching_up(
     database: Database, fresh_indexer: Indexer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexer, "_BATCH_SIZE", 1)
@@ -319,7 +315,7 @@ def test_files_that_are_gone_do_not_pile_up_while_much_is_caught_up_with(
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells which files are open")
-def test_an_index_that_is_let_go_of_has_no_file_open(database: Database, folder: Path) -> None:
+def test_a_released_index_has_no_open_files(database: Database, folder: Path) -> None:
     write_records(database, "alpha")
     Indexer(database, str(folder)).rebuild()
     gc.collect()
@@ -332,7 +328,7 @@ def test_an_index_that_is_let_go_of_has_no_file_open(database: Database, folder:
     wait_until(lambda: list_open_files(folder) == set())
 
 
-def test_searches_go_on_while_the_index_is_made_anew(database: Database, fresh_indexer: Indexer) -> None:
+def test_searches_continue_while_the_index_is_rebuilt(database: Database, fresh_indexer: Indexer) -> None:
     write_records(database, *(f"alpha {number}" for number in range(50)))
     fresh_indexer.start()
     assert len(search_names(database, fresh_indexer, "alpha")) == 10
@@ -350,7 +346,7 @@ def test_searches_go_on_while_the_index_is_made_anew(database: Database, fresh_i
     assert search_names(database, fresh_indexer, "meanwhile") == ["written meanwhile"]
 
 
-def test_a_server_takes_over_from_one_that_is_killed(url: str, folder: Path) -> None:
+def test_another_server_takes_over_indexing_from_a_killed_one(url: str, folder: Path) -> None:
     def search_by_name(server: Server, name: str) -> list[str]:
         return [hit["name"] for hit in server.get(f"/api/v1/search?q={name}").json["hits"]]
 
@@ -365,9 +361,7 @@ def test_a_server_takes_over_from_one_that_is_killed(url: str, folder: Path) -> 
         assert search_by_name(second, "beta") == ["beta"]
 
 
-def test_what_a_killed_process_left_in_the_index_stands_in_nobodys_way(
-    database: Database, folder: Path, tmp_path: Path
-) -> None:
+def test_leftovers_of_a_killed_process_do_not_block_indexing(database: Database, folder: Path, tmp_path: Path) -> None:
     """The process was killed after writing the files of a commit, before committing."""
     write_records(database, "alpha", "beta")
     indexer = Indexer(database, str(folder))
@@ -402,7 +396,7 @@ def test_reindex_gives_a_running_server_a_new_index(url: str, folder: Path) -> N
         assert server.get("/api/v1/search?q=reindexing").json["total"] == 1
 
 
-def test_the_command_searches_with_and_without_a_server(url: str, folder: Path) -> None:
+def test_the_command_searches_with_and_without_a_running_server(url: str, folder: Path) -> None:
     environment = {"LEXARIUM_INDEX": str(folder)}
     with Server(url, "--sample", **environment) as server:
         served = server.get("/api/v1/search?q=work%20mem").json
@@ -425,7 +419,7 @@ def test_the_command_searches_with_and_without_a_server(url: str, folder: Path) 
     assert (no_hits.returncode, no_hits.stdout, no_hits.stderr) == (0, "", "0 found.\n")
 
 
-def test_the_command_finds_what_a_server_has_written_a_moment_ago(url: str, folder: Path) -> None:
+def test_the_command_finds_records_just_written_by_a_server(url: str, folder: Path) -> None:
     environment = {"LEXARIUM_INDEX": str(folder)}
 
     def is_searchable(name: str) -> bool:
@@ -439,7 +433,7 @@ def test_the_command_finds_what_a_server_has_written_a_moment_ago(url: str, fold
             wait_until(is_searchable, name)
 
 
-def test_the_commands_tell_what_is_retired_and_what_to_use_instead(url: str, folder: Path) -> None:
+def test_the_commands_show_retired_records_with_their_replacements(url: str, folder: Path) -> None:
     environment = {"LEXARIUM_INDEX": str(folder)}
     with Server(url, **environment) as server:
         token = server.create_token("curator")
@@ -459,13 +453,15 @@ def test_the_commands_tell_what_is_retired_and_what_to_use_instead(url: str, fol
     assert "lexarium search" in missing.stderr
 
 
-def test_the_index_is_beside_the_file(tmp_path: Path) -> None:
+def test_the_index_is_stored_beside_the_database_file(tmp_path: Path) -> None:
     with Server(f"sqlite:///{tmp_path}/here.db", "--sample") as server:
         assert server.get("/api/v1/search?q=memory").json["total"]
     assert IndexDirectory(tmp_path / "here.db-search").current_path()
 
 
-def test_a_search_stands_where_its_node_has_written(database: Database, fresh_indexer: Indexer) -> None:
+def test_a_search_uses_an_index_at_the_revision_last_written_by_its_node(
+    database: Database, fresh_indexer: Indexer
+) -> None:
     fresh_indexer.start()
     for number in range(20):
         write_records(database, f"alpha {number}")
@@ -474,7 +470,7 @@ def test_a_search_stands_where_its_node_has_written(database: Database, fresh_in
         assert fresh_indexer.get_snapshot(position).position == IndexPosition(position.epoch, position.revision)
 
 
-def test_an_answer_is_kept_only_as_long_as_the_index_stands(database: Database, fresh_indexer: Indexer) -> None:
+def test_search_results_are_cached_until_the_index_changes(database: Database, fresh_indexer: Indexer) -> None:
     fresh_indexer.start()
     write_records(database, "alpha one")
     finder = RecordSearch(database, fresh_indexer)
@@ -486,7 +482,7 @@ def test_an_answer_is_kept_only_as_long_as_the_index_stands(database: Database, 
     assert len(finder.suggest("alpha")) == 2
 
 
-def test_a_search_that_the_index_is_behind_for_has_the_bytes_that_its_etag_stands_for(url: str, folder: Path) -> None:
+def test_a_search_on_a_lagging_index_has_content_that_matches_its_etag(url: str, folder: Path) -> None:
     path = "/api/v-alpha/search?q=lagging"
     with Server(url, LEXARIUM_INDEX=str(folder)) as server:
         client = RetryingClient(server)

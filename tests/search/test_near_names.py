@@ -39,7 +39,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("first", "second"), NEAR)
-def test_names_with_small_mistakes_in_other_order_number_or_spelling_are_near(first: str, second: str) -> None:
+def test_names_that_differ_by_typos_order_number_or_spelling_are_similar(first: str, second: str) -> None:
     assert NameForm.from_text(first).is_near(NameForm.from_text(second))
     assert NameForm.from_text(second).is_near(NameForm.from_text(first))
     assert [name_id for name_id, _ in NearNames([("a", first)]).find(second)] == ["a"]
@@ -47,12 +47,12 @@ def test_names_with_small_mistakes_in_other_order_number_or_spelling_are_near(fi
 
 
 @pytest.mark.parametrize(("first", "second"), DIFFERENT)
-def test_numbers_letters_numerals_and_short_words_are_never_taken_for_mistakes(first: str, second: str) -> None:
+def test_differences_in_numbers_letters_numerals_and_short_words_are_not_typos(first: str, second: str) -> None:
     assert not NameForm.from_text(first).is_near(NameForm.from_text(second))
     assert not list(NearNames([("a", first)]).find(second))
 
 
-def test_a_set_of_names_finds_what_comparing_each_with_each_finds() -> None:
+def test_indexed_and_pairwise_comparison_find_the_same_names() -> None:
     chance = random.Random(7)
     words = ["working", "memory", "span", "visual", "attention", "hippocampus", "grey", "matter", "12", "b", "viii"]
 
@@ -125,7 +125,7 @@ def test_a_name_that_a_record_nearly_has_is_created_with_a_warning_that_names_th
     curator.send("DELETE", build_path(created), If_Match=get_etag(created))
 
 
-def test_a_record_of_another_collection_counts_and_another_name_warns_of_nothing(
+def test_records_of_other_collections_are_compared_and_a_different_name_gets_no_warning(
     curator: V1Client, known: dict[str, Any]
 ) -> None:
     warnings = create_record(curator, "task", name="workin memory")["warnings"]
@@ -133,13 +133,13 @@ def test_a_record_of_another_collection_counts_and_another_name_warns_of_nothing
     assert "warnings" not in create_record(curator, name="an unheard-of thing")
 
 
-def test_aliases_are_compared_too_and_the_warning_says_which(curator: V1Client, known: dict[str, Any]) -> None:
+def test_aliases_are_compared_and_the_warning_names_the_field(curator: V1Client, known: dict[str, Any]) -> None:
     aliases = [{"text": "quite new"}, {"text": "mental workspase"}]
     warnings = create_record(curator, name="never said", aliases=aliases)["warnings"]
     assert ("aliases/1", known["id"]) in [(warning["field"], warning["id"]) for warning in warnings]
 
 
-def test_only_names_that_a_change_brings_are_compared(curator: V1Client, known: dict[str, Any]) -> None:
+def test_only_changed_names_are_compared(curator: V1Client, known: dict[str, Any]) -> None:
     record = create_record(curator, name="some other thing")
     renamed = curator.patch(record, name="workng memory")
     assert known["id"] in [item["id"] for item in renamed["warnings"]]
@@ -195,7 +195,7 @@ def test_lines_of_a_batch_are_compared_with_records_and_with_each_other(
     assert "warnings" not in results[3]
 
 
-def test_without_an_index_equal_names_are_found_and_no_write_waits(new_url: DatabaseUrlFactory) -> None:
+def test_without_an_index_only_equal_names_are_found_and_writes_do_not_wait(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_INDEX="/proc/nowhere") as server:
         curator = V1Client(server, "curator")
         first = create_record(curator, name="working memory")
@@ -204,7 +204,7 @@ def test_without_an_index_equal_names_are_found_and_no_write_waits(new_url: Data
         assert "warnings" not in create_record(curator, name="workin memory")
 
 
-def test_nothing_is_said_of_records_of_another_vocabulary(curator: V1Client, known: dict[str, Any]) -> None:
+def test_records_of_other_vocabularies_get_no_warnings(curator: V1Client, known: dict[str, Any]) -> None:
     admin = V1Client(curator.server, "admin")
     created = admin.send("POST", "vocabularies", {"slug": "elsewhere", "schema": "skos", "title": "Elsewhere"})
     assert created.status == 201, created.body

@@ -79,7 +79,7 @@ def test_an_exact_name_comes_first_whatever_its_case_and_accents(indexed_catalog
     assert indexed_catalogue.measure_share(swap_case_and_accents, 1) == 1
 
 
-def test_an_exact_alias_comes_first_but_for_names(indexed_catalogue: IndexedCatalogue) -> None:
+def test_an_exact_alias_ranks_first_after_exact_names(indexed_catalogue: IndexedCatalogue) -> None:
     aliases = [
         alias.text
         for record in indexed_catalogue.records
@@ -94,7 +94,7 @@ def test_an_exact_alias_comes_first_but_for_names(indexed_catalogue: IndexedCata
         assert (first.is_exact, fold(first.text).number_key) == (True, key)
 
 
-def test_one_random_edit_is_forgiven(indexed_catalogue: IndexedCatalogue) -> None:
+def test_one_random_edit_is_corrected(indexed_catalogue: IndexedCatalogue) -> None:
     rng = random.Random(11)
 
     def add_typo(name: str) -> str:
@@ -113,7 +113,7 @@ def test_one_random_edit_is_forgiven(indexed_catalogue: IndexedCatalogue) -> Non
     assert indexed_catalogue.measure_share(add_typo, 1) >= 0.97
 
 
-def test_the_first_three_fifths_of_a_name_bring_it_among_the_first_five(indexed_catalogue: IndexedCatalogue) -> None:
+def test_the_first_three_fifths_of_a_name_find_it_among_the_top_five(indexed_catalogue: IndexedCatalogue) -> None:
     assert indexed_catalogue.measure_share(lambda name: name[: max(1, -(-len(name) * 3 // 5))], 5) >= 0.95
 
 

@@ -65,7 +65,7 @@ def catalogue(request: pytest.FixtureRequest, sample_url: DatabaseUrlFactory) ->
 # Manifest
 
 
-def test_the_manifest_is_told_where_nothing_is_asked(catalogue: ReconcileClient) -> None:
+def test_the_manifest_is_returned_without_a_query(catalogue: ReconcileClient) -> None:
     manifest = catalogue.get("").json
     base = f"http://127.0.0.1:{catalogue.server.port}"
     assert manifest["versions"] == ["0.2"]
@@ -78,7 +78,7 @@ def test_the_manifest_is_told_where_nothing_is_asked(catalogue: ReconcileClient)
     assert catalogue.get("/").json == catalogue.get("", _="1731650000").json == manifest
 
 
-def test_every_address_in_the_manifest_answers(catalogue: ReconcileClient) -> None:
+def test_every_url_in_the_manifest_works(catalogue: ReconcileClient) -> None:
     manifest = catalogue.get("").json
     identifier = catalogue.find_id("concept", "working memory")
     base = f"http://127.0.0.1:{catalogue.server.port}"
@@ -94,7 +94,7 @@ def test_every_address_in_the_manifest_answers(catalogue: ReconcileClient) -> No
         assert catalogue.server.get(address.removeprefix(base)).status == 200, address
 
 
-def test_pages_of_any_origin_may_ask_everywhere(catalogue: ReconcileClient) -> None:
+def test_cross_origin_requests_are_allowed_on_all_paths(catalogue: ReconcileClient) -> None:
     paths = [
         "",
         "?queries={}",
@@ -114,7 +114,7 @@ def test_pages_of_any_origin_may_ask_everywhere(catalogue: ReconcileClient) -> N
     assert "POST" in catalogue.server.request("OPTIONS", "/reconcile").headers["access-control-allow-methods"]
 
 
-def test_other_methods_are_refused(catalogue: ReconcileClient) -> None:
+def test_other_methods_are_rejected(catalogue: ReconcileClient) -> None:
     for method, path in (("DELETE", ""), ("POST", "/preview"), ("PUT", "/suggest/entity")):
         response = catalogue.server.request(method, f"/reconcile{path}")
         assert response.status == 405
@@ -125,7 +125,7 @@ def test_other_methods_are_refused(catalogue: ReconcileClient) -> None:
 # Queries
 
 
-def test_a_batch_is_answered_by_key_for_get_and_post_alike(catalogue: ReconcileClient) -> None:
+def test_a_batch_gets_results_by_key_for_get_and_post(catalogue: ReconcileClient) -> None:
     batch = {
         "first": {"query": "working memory"},
         "second": {"query": "stroop", "type": "task"},
@@ -140,7 +140,7 @@ def test_a_batch_is_answered_by_key_for_get_and_post_alike(catalogue: ReconcileC
     assert catalogue.post(queries={}).json == {}
 
 
-def test_a_candidate_says_what_it_is(catalogue: ReconcileClient) -> None:
+def test_a_candidate_has_name_score_type_and_description(catalogue: ReconcileClient) -> None:
     best = catalogue.reconcile_one("Working Memory")[0]
     assert best["id"] == catalogue.find_id("concept", "working memory")
     assert (best["name"], best["score"], best["match"]) == ("working memory", 100, True)
@@ -175,7 +175,7 @@ def test_a_label_of_several_records_does_not_match(catalogue: ReconcileClient, n
     assert not any(candidate["match"] for candidate in candidates)
 
 
-def test_a_label_that_is_ambiguous_elsewhere_matches_within_a_type(catalogue: ReconcileClient) -> None:
+def test_a_label_that_is_ambiguous_across_types_matches_within_one_type(catalogue: ReconcileClient) -> None:
     for collection in ("concept", "task"):
         candidates = catalogue.reconcile_one("mental rotation", type=collection)
         assert candidates[0]["match"] is True
@@ -206,7 +206,7 @@ def test_an_alias_that_does_not_mean_the_same_does_not_match(catalogue: Reconcil
     assert catalogue.reconcile_one("quercishness")[0]["match"] is True
 
 
-def test_a_label_that_is_longer_than_what_is_compared_does_not_match(catalogue: ReconcileClient) -> None:
+def test_a_label_longer_than_the_compared_length_does_not_match(catalogue: ReconcileClient) -> None:
     name = "long " * 90
     catalogue.create("concept", name=f"{name}end")
     assert catalogue.reconcile_one(f"{name}other")[0]["match"] is False
@@ -224,21 +224,21 @@ def test_a_retired_record_is_no_candidate_and_no_longer_ambiguous(catalogue: Rec
     ]
 
 
-def test_an_identifier_is_a_query_too(catalogue: ReconcileClient) -> None:
+def test_an_identifier_is_accepted_as_a_query(catalogue: ReconcileClient) -> None:
     identifier = catalogue.find_id("disorder", "agnosia")
     assert [
         (candidate["id"], candidate["match"], candidate["score"]) for candidate in catalogue.reconcile_one(identifier)
     ] == [(identifier, True, 100)]
 
 
-def test_what_a_record_is_only_mapped_to_does_not_match(catalogue: ReconcileClient) -> None:
+def test_an_inexact_mapping_does_not_match(catalogue: ReconcileClient) -> None:
     identifier = catalogue.create("disorder", name="Hazelness", relations={"broadMatch": ["EXAMPLE:77"]})
     assert [(candidate["id"], candidate["match"]) for candidate in catalogue.reconcile_one("example:77")] == [
         (identifier, False)
     ]
 
 
-def test_scores_fall_from_the_first_candidate_on(catalogue: ReconcileClient) -> None:
+def test_scores_decrease_from_the_first_candidate(catalogue: ReconcileClient) -> None:
     for query in ("memory", "task", "work mem", "recal", "disorder of", "attention to", "memroy"):
         scores = [candidate["score"] for candidate in catalogue.reconcile_one(query, limit=50)]
         assert scores
@@ -246,7 +246,7 @@ def test_scores_fall_from_the_first_candidate_on(catalogue: ReconcileClient) -> 
         assert all(0 <= score <= 100 for score in scores)
 
 
-def test_candidates_come_in_the_order_of_search(catalogue: ReconcileClient) -> None:
+def test_candidates_have_the_order_of_search_results(catalogue: ReconcileClient) -> None:
     for query in ("memory", "work mem", "learning of", "memroy"):
         hits = catalogue.server.get(f"/api/v1/search?{urlencode({'q': query, 'limit': 20})}").json["hits"]
         assert [candidate["id"] for candidate in catalogue.reconcile_one(query, limit=20)] == [
@@ -254,13 +254,13 @@ def test_candidates_come_in_the_order_of_search(catalogue: ReconcileClient) -> N
         ]
 
 
-def test_every_tier_has_scores_below_those_of_the_tier_before() -> None:
+def test_every_tier_has_scores_below_those_of_the_previous_tier() -> None:
     assert list(SCORES) == list(Tier)
     bounds = [bound for min_score, max_score in SCORES.values() for bound in (max_score, min_score)]
     assert bounds == sorted(bounds, reverse=True)
 
 
-def test_as_many_candidates_are_told_as_asked_for(catalogue: ReconcileClient) -> None:
+def test_the_number_of_candidates_is_limited_as_requested(catalogue: ReconcileClient) -> None:
     assert len(catalogue.reconcile_one("memory", limit=3)) == 3
     assert len(catalogue.reconcile_one("memory", limit=3.0)) == 3
     assert len(catalogue.reconcile_one("memory")) == 10
@@ -280,7 +280,7 @@ def test_types_are_collections(catalogue: ReconcileClient) -> None:
     )
 
 
-def test_no_record_has_all_of_two_types(catalogue: ReconcileClient) -> None:
+def test_no_record_matches_two_strict_types(catalogue: ReconcileClient) -> None:
     assert catalogue.reconcile_one("mental rotation", type=["concept", "task"], type_strict="all") == []
     assert catalogue.reconcile_one("mental rotation", type=["concept"], type_strict="all")
     assert len(catalogue.reconcile_one("mental rotation", type=["concept", "task"], type_strict="should")) == 2
@@ -307,7 +307,7 @@ def build_properties(**values: object) -> list[dict[str, object]]:
         ({"name": "Working-memory"}, {"name": "memory"}),
     ],
 )
-def test_what_else_is_known_raises_or_lowers_the_score(
+def test_property_values_raise_or_lower_the_score(
     catalogue: ReconcileClient, agreeing: dict[str, object], contradicting: dict[str, object]
 ) -> None:
     unweighted = catalogue.reconcile_one("work mem")[0]
@@ -329,7 +329,7 @@ def test_what_else_is_known_raises_or_lowers_the_score(
     assert not any(candidate["match"] for candidate in exact_candidates)
 
 
-def test_what_is_known_puts_the_right_namesake_first(catalogue: ReconcileClient) -> None:
+def test_property_values_select_the_right_record_among_equal_names(catalogue: ReconcileClient) -> None:
     for known_values, opening in (
         ({"alias": "gaze fixation"}, "In eye movements"),
         ({"class": {"id": "ctp_motor"}}, "In eye movements"),
@@ -342,7 +342,7 @@ def test_what_is_known_puts_the_right_namesake_first(catalogue: ReconcileClient)
         assert first["score"] > second["score"]
 
 
-def test_a_record_that_says_nothing_of_it_is_neither_raised_nor_lowered(catalogue: ReconcileClient) -> None:
+def test_a_record_without_a_value_for_a_property_keeps_its_score(catalogue: ReconcileClient) -> None:
     without_property, with_property = (
         catalogue.reconcile_one("consciousness")[0],
         catalogue.reconcile_one("consciousness", properties=build_properties(**{"class": "x"})),
@@ -351,18 +351,18 @@ def test_a_record_that_says_nothing_of_it_is_neither_raised_nor_lowered(catalogu
     assert with_property[0]["match"] is True
 
 
-def test_the_name_is_as_good_as_an_alias_where_an_alias_is_known(catalogue: ReconcileClient) -> None:
+def test_a_name_matches_a_given_alias_property(catalogue: ReconcileClient) -> None:
     best = catalogue.reconcile_one("WM", properties=build_properties(alias="Working Memory"))[0]
     assert best["match"] is True
     assert best["score"] > catalogue.reconcile_one("WM")[0]["score"]
 
 
-def test_values_that_are_blank_count_as_not_given(catalogue: ReconcileClient) -> None:
+def test_blank_values_are_ignored(catalogue: ReconcileClient) -> None:
     blank = [{"pid": "alias", "v": ""}, {"pid": "class", "v": []}, {"pid": "KINDOF", "v": ["  "]}]
     assert catalogue.reconcile_one("working memory", properties=blank) == catalogue.reconcile_one("working memory")
 
 
-def test_numbers_and_truth_values_are_compared_as_text(catalogue: ReconcileClient) -> None:
+def test_numbers_and_booleans_are_compared_as_text(catalogue: ReconcileClient) -> None:
     catalogue.create("concept", name="Numeral", aliases=[{"text": "42"}, {"text": "true"}])
     for value in (42, "42", True, [1.5, 42]):
         assert catalogue.reconcile_one("numeral", properties=[{"pid": "alias", "v": value}])[0]["match"] is True
@@ -387,13 +387,15 @@ def test_an_identifier_beside_a_name_finds_its_record(catalogue: ReconcileClient
         ({"definition": "limited capacity carrying the tens in a sum"}, {"working memory"}),
     ],
 )
-def test_a_query_needs_no_name(catalogue: ReconcileClient, known_values: dict[str, object], names: set[str]) -> None:
+def test_a_query_may_have_properties_only(
+    catalogue: ReconcileClient, known_values: dict[str, object], names: set[str]
+) -> None:
     candidates = catalogue.reconcile(q0={"properties": build_properties(**known_values), "limit": 50})["q0"]
     assert names <= {candidate["name"] for candidate in candidates}
     assert not any(candidate["match"] for candidate in candidates)
 
 
-def test_a_class_alone_finds_its_records(catalogue: ReconcileClient) -> None:
+def test_a_query_by_class_finds_its_records(catalogue: ReconcileClient) -> None:
     candidates = catalogue.reconcile(
         q0={"properties": [{"pid": "class", "v": "Attention"}], "type": "concept", "limit": 100}
     )["q0"]
@@ -404,7 +406,7 @@ def test_a_class_alone_finds_its_records(catalogue: ReconcileClient) -> None:
 # Invalid queries
 
 
-def test_a_batch_that_is_too_large_is_refused(catalogue: ReconcileClient) -> None:
+def test_a_too_large_batch_is_rejected(catalogue: ReconcileClient) -> None:
     assert catalogue.post(queries={f"q{n}": {"query": "memory"} for n in range(MAX_BATCH_QUERIES)}).status == 200
     response = catalogue.post(queries={f"q{n}": {"query": "memory"} for n in range(MAX_BATCH_QUERIES + 1)})
     assert response.status == 413
@@ -415,7 +417,7 @@ def test_a_batch_that_is_too_large_is_refused(catalogue: ReconcileClient) -> Non
     assert catalogue.server.request("POST", "/reconcile", FORM, "queries=" + "a" * 1_100_000).status == 413
 
 
-def test_every_wrong_query_is_named_at_once(catalogue: ReconcileClient) -> None:
+def test_all_invalid_queries_are_reported_at_once(catalogue: ReconcileClient) -> None:
     response = catalogue.post(
         queries={
             "right": {"query": "memory"},
@@ -441,7 +443,7 @@ def test_every_wrong_query_is_named_at_once(catalogue: ReconcileClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["queries", "extend"])
-def test_what_is_not_json_is_refused_with_its_place(catalogue: ReconcileClient, name: str) -> None:
+def test_invalid_json_is_rejected_with_its_position(catalogue: ReconcileClient, name: str) -> None:
     for response in (catalogue.post(**{name: '{"q0": {"query": "a",}}'}), catalogue.get("", **{name: '{"q0": [,'})):
         assert response.status == 400
         assert "line 1 column" in response.json["detail"]
@@ -449,14 +451,14 @@ def test_what_is_not_json_is_refused_with_its_place(catalogue: ReconcileClient, 
         assert catalogue.post(**{name: text}).status == 400, text
 
 
-def test_a_form_without_a_question_is_refused(catalogue: ReconcileClient) -> None:
+def test_a_form_without_a_query_is_rejected(catalogue: ReconcileClient) -> None:
     assert catalogue.post(other="1").status == 400
     assert catalogue.server.post_json("/reconcile", {"queries": {}}).status == 415
     assert catalogue.server.request("POST", "/reconcile").status == 415
     assert catalogue.server.request("POST", "/reconcile", FORM, "queries=%ff").status == 400
 
 
-def test_parameters_of_older_versions_are_refused(catalogue: ReconcileClient) -> None:
+def test_parameters_of_older_versions_are_rejected(catalogue: ReconcileClient) -> None:
     for path, parameter in (("", "callback"), ("", "query"), ("/suggest/entity", "callback")):
         response = catalogue.get(path, **{parameter: "x", "prefix": "a"})
         assert response.status == 400
@@ -474,7 +476,7 @@ def test_parameters_of_older_versions_are_refused(catalogue: ReconcileClient) ->
     )
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_is_a_query(catalogue: ReconcileClient, texts: list[str]) -> None:
+def test_any_text_is_a_valid_query(catalogue: ReconcileClient, texts: list[str]) -> None:
     asked = list(PROPERTIES)[:20]  # a body has at most 1 MiB
     queries = {text: {"query": text, "properties": [{"pid": pid, "v": text} for pid in asked]} for text in texts}
     response = catalogue.post(queries=queries)
@@ -506,7 +508,9 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=3), JSON)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_json_gets_an_answer(catalogue: ReconcileClient, batch: dict[str, Any], extension: Any) -> None:
+def test_any_json_gets_a_result_or_a_client_error(
+    catalogue: ReconcileClient, batch: dict[str, Any], extension: Any
+) -> None:
     text = json.dumps(batch, ensure_ascii=False).encode("utf-8", "replace").decode()
     assert catalogue.post(queries=text).status in (200, 400, 422)
     assert catalogue.post(
@@ -547,7 +551,7 @@ def test_records_of_a_type_are_suggested(catalogue: ReconcileClient) -> None:
         assert {suggestion["notable"][0]["id"] for suggestion in suggestions} == {collection}
 
 
-def test_a_cursor_goes_on_where_suggestions_ended(catalogue: ReconcileClient) -> None:
+def test_a_cursor_continues_the_suggestions(catalogue: ReconcileClient) -> None:
     first = get_suggestions(catalogue, "entity", "m")
     second = get_suggestions(catalogue, "entity", "m", cursor=len(first))
     overlapping = get_suggestions(catalogue, "entity", "m", cursor=5)
@@ -597,7 +601,7 @@ def test_properties_are_suggested(catalogue: ReconcileClient) -> None:
         ("/flyout/type", {}, ["/id"]),
     ],
 )
-def test_wrong_parameters_are_named_at_once(
+def test_invalid_parameters_are_reported_at_once(
     catalogue: ReconcileClient, path: str, parameters: dict[str, str], pointers: list[str]
 ) -> None:
     response = catalogue.get(path, **parameters)
@@ -605,7 +609,7 @@ def test_wrong_parameters_are_named_at_once(
     assert [error["pointer"] for error in response.json["errors"]] == pointers
 
 
-def test_a_flyout_is_a_piece_of_a_page_with_everything_escaped(catalogue: ReconcileClient) -> None:
+def test_a_flyout_is_an_escaped_html_fragment(catalogue: ReconcileClient) -> None:
     identifier = catalogue.create("concept", name="<b>bold</b>", definition_text="a & <script>")
     for kind, example, expected in (
         ("entity", identifier, "&lt;b&gt;bold&lt;/b&gt;"),
@@ -622,7 +626,7 @@ def test_a_flyout_is_a_piece_of_a_page_with_everything_escaped(catalogue: Reconc
 # Preview
 
 
-def test_a_preview_is_a_small_page_of_its_own(catalogue: ReconcileClient) -> None:
+def test_a_preview_is_a_small_self_contained_page(catalogue: ReconcileClient) -> None:
     response = catalogue.get("/preview", id=catalogue.find_id("concept", "working memory"))
     page = response.body.decode()
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -637,7 +641,7 @@ def test_a_preview_is_a_small_page_of_its_own(catalogue: ReconcileClient) -> Non
     assert "frame-ancestors *" in policy
 
 
-def test_a_preview_escapes_everything(catalogue: ReconcileClient) -> None:
+def test_all_content_of_a_preview_is_escaped(catalogue: ReconcileClient) -> None:
     text = "<img src=x onerror=alert(1)>\"'"
     identifier = catalogue.create("concept", name=text, definition_text=text, aliases=[{"text": text}])
     page = catalogue.get("/preview", id=identifier).body.decode()
@@ -654,7 +658,7 @@ def test_the_preview_of_a_retired_record_says_so(catalogue: ReconcileClient) -> 
     assert "retired" not in catalogue.get("/preview", id=new).body.decode()
 
 
-def test_the_preview_of_a_merged_record_is_its_survivors(catalogue: ReconcileClient) -> None:
+def test_the_preview_of_a_merged_record_redirects_to_its_survivor(catalogue: ReconcileClient) -> None:
     survivor, merged = catalogue.create("concept", name="Survivor"), catalogue.create("concept", name="Merged")
     assert catalogue.send("POST", f"concept/{merged}/merge", {"into": survivor}).status == 200
     response = catalogue.get("/preview", id=merged)
@@ -663,14 +667,14 @@ def test_the_preview_of_a_merged_record_is_its_survivors(catalogue: ReconcileCli
     assert extended["rows"] == {merged: {"id": [{"str": survivor}], "name": [{"str": "Survivor"}]}}
 
 
-def test_there_is_no_preview_of_what_is_not_there(catalogue: ReconcileClient) -> None:
+def test_an_unknown_record_has_no_preview(catalogue: ReconcileClient) -> None:
     assert catalogue.get("/preview", id="trm_nothing").status == 404
 
 
 # Extend
 
 
-def test_records_are_extended_by_any_property(catalogue: ReconcileClient) -> None:
+def test_records_are_extended_with_any_property(catalogue: ReconcileClient) -> None:
     identifier = catalogue.find_id("concept", "working memory")
     property_ids = ["alias", "class", "KINDOF", "ASSERTS-inverse", "definition", "id", "name", "exactMatch"]
     extension = {
@@ -695,7 +699,7 @@ def test_records_are_extended_by_any_property(catalogue: ReconcileClient) -> Non
     assert all("type" not in by_post.json["meta"][index] for index in (0, 2))
 
 
-def test_mappings_are_values_too(catalogue: ReconcileClient) -> None:
+def test_mappings_are_returned_as_property_values(catalogue: ReconcileClient) -> None:
     identifier = catalogue.create("disorder", name="Mapped thing", relations={"exactMatch": ["DOID:9", "DOID:10"]})
     extended = catalogue.post(extend={"ids": [identifier], "properties": [{"id": "exactMatch"}]}).json
     assert extended["rows"][identifier]["exactMatch"] == [{"str": "DOID:10"}, {"str": "DOID:9"}]
@@ -709,7 +713,7 @@ def test_a_retired_record_has_no_values(catalogue: ReconcileClient) -> None:
     }
 
 
-def test_all_that_is_wrong_with_an_extension_is_named(catalogue: ReconcileClient) -> None:
+def test_all_problems_of_an_extension_query_are_reported(catalogue: ReconcileClient) -> None:
     for extension, pointers in (
         ({}, ["/ids", "/properties"]),
         ({"ids": [1], "properties": [{"id": "no"}, {}, 3]}, ["/ids", *(f"/properties/{n}/id" for n in range(3))]),
@@ -735,7 +739,9 @@ def test_properties_are_proposed_for_a_type(catalogue: ReconcileClient) -> None:
 # Schemas of the specification
 
 
-def test_the_answers_are_what_the_specification_says(catalogue: ReconcileClient, schemas: SpecificationSchemas) -> None:
+def test_responses_conform_to_the_schemas_of_the_specification(
+    catalogue: ReconcileClient, schemas: SpecificationSchemas
+) -> None:
     manifest = catalogue.get("").json
     schemas.check("manifest", manifest)
     batch = {
@@ -761,7 +767,7 @@ def test_the_answers_are_what_the_specification_says(catalogue: ReconcileClient,
         assert manifest["suggest"][kind]["service_path"].startswith("/")
 
 
-def test_the_guide_tells_the_scores_and_limits_that_hold() -> None:
+def test_the_guide_documents_the_actual_scores_and_limits() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "reconcile.md").read_text()
     for min_score, max_score in SCORES.values():
         assert f"| {min_score} to {max_score} |" in guide or f"| {min_score} |" in guide

@@ -45,14 +45,14 @@ def catalogue() -> Iterator[IndexedCatalogue]:
         yield indexed_catalogue
 
 
-def test_every_written_query_expects_records_that_are_searched(catalogue: IndexedCatalogue) -> None:
+def test_every_written_query_expects_searchable_records(catalogue: IndexedCatalogue) -> None:
     queries = load_sample_queries()
     assert Counter(query.kind for query in queries) == dict.fromkeys(set(REACHED) - {ALL_KINDS}, 25)
     searched = {record.id for record in catalogue.records}
     assert all(query.expected and query.expected <= searched for query in queries)
 
 
-def test_no_kind_of_query_loses_relevance(catalogue: IndexedCatalogue) -> None:
+def test_the_relevance_of_each_kind_of_query_does_not_decrease(catalogue: IndexedCatalogue) -> None:
     figures = summarize(run_queries(LexariumSearch(catalogue), load_sample_queries()))
     lost = {
         kind: figures[kind].mrr
@@ -62,7 +62,7 @@ def test_no_kind_of_query_loses_relevance(catalogue: IndexedCatalogue) -> None:
     assert not lost
 
 
-def test_figures_follow_the_rank_and_the_share_of_the_right_records() -> None:
+def test_mean_reciprocal_rank_and_recall_are_computed_by_kind() -> None:
     class FixedSearch:
         def search(self, text: str) -> list[str]:
             return ["a", "b", "c", "d", "e", "f"]
@@ -79,7 +79,7 @@ def test_figures_follow_the_rank_and_the_share_of_the_right_records() -> None:
     assert (figures["y"].mrr, figures[ALL_KINDS].queries) == (0, 3)
 
 
-def test_generated_queries_are_always_the_same_and_expect_records_of_the_catalogue(catalogue: IndexedCatalogue) -> None:
+def test_generated_queries_are_deterministic_and_expect_existing_records(catalogue: IndexedCatalogue) -> None:
     queries = generate_queries(catalogue.records)
     assert queries == generate_queries(catalogue.records)
     assert {query.kind for query in queries} <= set(REACHED)
@@ -89,9 +89,7 @@ def test_generated_queries_are_always_the_same_and_expect_records_of_the_catalog
     assert summarize(run_queries(LexariumSearch(catalogue), exact_names))[ALL_KINDS].mrr == 1
 
 
-def test_compared_engines_look_for_all_words_and_then_for_any(
-    catalogue: IndexedCatalogue, postgres_server: str
-) -> None:
+def test_compared_engines_search_for_all_words_then_for_any(catalogue: IndexedCatalogue, postgres_server: str) -> None:
     with psycopg.connect(postgres_server) as connection:
         engines: list[SearchEngine] = [
             Fts5Search(catalogue.records),

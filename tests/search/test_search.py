@@ -117,28 +117,28 @@ def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> It
         ("记忆", "工作记忆模型", "name_words"),
     ],
 )
-def test_the_best_hit_comes_first_and_says_how_it_matched(
+def test_the_best_hit_is_first_and_has_its_match_kind(
     catalogue: SearchCatalogue, text: str, name: str, kind: str
 ) -> None:
     hit = catalogue.get_first_hit(text)
     assert (hit["name"], hit["matched"]["kind"]) == (name, kind)
 
 
-def test_an_identifier_is_found_in_whatever_collection_unless_one_is_named(catalogue: SearchCatalogue) -> None:
+def test_an_identifier_is_found_in_any_collection_unless_filtered(catalogue: SearchCatalogue) -> None:
     for name in ("zqx", "Memory and more"):
         identifier = catalogue.ids[name]
         assert [hit["id"] for hit in catalogue.search(identifier)["hits"]] == [identifier]
         assert catalogue.search_names(identifier, collection="concept") == []
 
 
-def test_an_identifier_may_be_written_with_the_code_of_its_vocabulary(catalogue: SearchCatalogue) -> None:
+def test_an_identifier_may_be_written_as_a_curie(catalogue: SearchCatalogue) -> None:
     identifier = catalogue.ids["Parkinson disease"]
     curie = f"DOID:{identifier.partition('_')[2]}"
     hit = catalogue.get_first_hit(curie.lower())
     assert (hit["id"], hit["matched"]) == (identifier, {"field": "id", "text": curie, "language": None, "kind": "id"})
 
 
-def test_what_is_in_other_collections_or_retired_is_not_found_by_a_typing_mistake_either(
+def test_records_of_unsearched_collections_and_retired_ones_are_not_found_by_typo_correction(
     catalogue: SearchCatalogue,
 ) -> None:
     retired_id = catalogue.create("concept", name="renamed blorb")
@@ -151,7 +151,7 @@ def test_what_is_in_other_collections_or_retired_is_not_found_by_a_typing_mistak
     assert suggested == []
 
 
-def test_short_words_are_not_taken_for_other_short_words(catalogue: SearchCatalogue) -> None:
+def test_short_words_are_not_corrected(catalogue: SearchCatalogue) -> None:
     for text in ("Z", "ж", "WN", "wmm"):
         assert catalogue.search(text)["total"] == 0
 
@@ -168,7 +168,7 @@ def test_short_words_are_not_taken_for_other_short_words(catalogue: SearchCatalo
         ("workplace duties", ["workplace"]),
     ],
 )
-def test_what_is_shown_shows_why(catalogue: SearchCatalogue, text: str, marked: list[str]) -> None:
+def test_highlights_mark_the_matching_words(catalogue: SearchCatalogue, text: str, marked: list[str]) -> None:
     hit = catalogue.get_first_hit(text)
     matched_text = hit["matched"]["text"]
     assert [matched_text[span["start"] : span["end"]] for span in hit["highlight"]] == marked
@@ -181,7 +181,7 @@ def list_all_hits(catalogue: SearchCatalogue, text: str, limit: int) -> list[Any
     return hits
 
 
-def test_pages_of_any_size_have_every_hit_once_in_one_order(catalogue: SearchCatalogue) -> None:
+def test_pages_of_any_size_contain_every_hit_once_in_a_stable_order(catalogue: SearchCatalogue) -> None:
     lines: list[dict[str, Any]] = [
         {"name": f"camel grazing {number}" + " at night" * (number % 3)} for number in range(60)
     ]
@@ -203,7 +203,7 @@ def test_pages_of_any_size_have_every_hit_once_in_one_order(catalogue: SearchCat
             assert [hit["id"] for hit in list_all_hits(catalogue, text, limit)] == [hit["id"] for hit in all_hits]
 
 
-def test_one_may_page_to_the_two_thousandth_hit_with_any_limit(catalogue: SearchCatalogue) -> None:
+def test_results_are_paginated_up_to_the_two_thousandth_hit(catalogue: SearchCatalogue) -> None:
     assert catalogue.search("memory", limit=10, offset=1990)["hits"] == []
     response = catalogue.server.get("/api/v1/search?q=memory&limit=10&offset=1991")
     assert (response.status, response.json["errors"][0]["pointer"]) == (422, "/offset")
@@ -215,27 +215,27 @@ def test_an_identifier_finds_its_record(catalogue: SearchCatalogue) -> None:
         assert [hit["id"] for hit in catalogue.search(query)["hits"]] == [identifier]
 
 
-def test_a_name_goes_before_an_alias_and_an_alias_before_words(catalogue: SearchCatalogue) -> None:
+def test_names_rank_above_aliases_and_aliases_above_words(catalogue: SearchCatalogue) -> None:
     hits = catalogue.search("wm")["hits"]
     assert [(hit["name"], hit["matched"]["kind"]) for hit in hits] == [("WM", "name"), ("working memory", "alias")]
     assert hits[1]["matched"] == {"field": "alias", "text": "WM", "language": "en", "kind": "alias"}
 
 
-def test_words_that_stand_in_order_go_first(catalogue: SearchCatalogue) -> None:
+def test_words_in_query_order_rank_first(catalogue: SearchCatalogue) -> None:
     assert catalogue.search_names("work mem") == ["working memory", "Working memory updating", "memory working group"]
     scores = [hit["score"] for hit in catalogue.search("work mem")["hits"]]
     assert scores == sorted(scores, reverse=True)
 
 
 @pytest.mark.parametrize("text", ["han h", "h han", "tower h han", "han tow h", "h h hanoi", "hanois h", "h ha t"])
-def test_a_word_that_another_begins_with_asks_for_nothing_more(catalogue: SearchCatalogue, text: str) -> None:
+def test_a_query_word_that_is_a_prefix_of_another_changes_nothing(catalogue: SearchCatalogue, text: str) -> None:
     results = catalogue.search(text)
     assert [hit["name"] for hit in results["hits"]] == ["Tower of Hanoi"]
     assert results["total"] == 1
 
 
 @pytest.mark.full
-def test_two_words_find_all_whose_labels_have_them_and_no_others_however_little_is_typed_of_them(
+def test_any_two_word_prefixes_find_exactly_the_records_whose_labels_have_them(
     catalogue: SearchCatalogue,
 ) -> None:
     labels = {
@@ -267,11 +267,11 @@ def test_two_words_find_all_whose_labels_have_them_and_no_others_however_little_
 
 
 @pytest.mark.parametrize("text", ['"h" han', '"t" han', 'h "tow"'])
-def test_a_quoted_word_is_no_beginning_of_another(catalogue: SearchCatalogue, text: str) -> None:
+def test_a_quoted_word_is_not_matched_as_a_prefix(catalogue: SearchCatalogue, text: str) -> None:
     assert catalogue.search_names(text) == []
 
 
-def test_beginnings_of_words_find_what_is_not_usually_searched(catalogue: SearchCatalogue) -> None:
+def test_prefixes_find_records_of_filtered_collections_and_retired_ones(catalogue: SearchCatalogue) -> None:
     assert catalogue.search_names("m a", collection="concept_class") == ["Memory and more"]
     assert catalogue.search_names("mi b", collection="contrast") == ["2-back minus 0-back"]
     identifier = catalogue.create("concept", name="yttrium quoll")
@@ -279,12 +279,12 @@ def test_beginnings_of_words_find_what_is_not_usually_searched(catalogue: Search
     assert (catalogue.search_names("y q"), catalogue.search_names("y q", state="retired")) == ([], ["yttrium quoll"])
 
 
-def test_signs_that_a_hyphen_or_a_stroke_makes_are_no_words(catalogue: SearchCatalogue) -> None:
+def test_punctuation_joined_by_hyphens_or_slashes_is_not_a_word(catalogue: SearchCatalogue) -> None:
     catalogue.create("concept", name="the '-' sign", aliases=[{"text": "a `/' between"}, {"text": "x \u0301-\u0301 y"}])
     assert [catalogue.search_names(text) for text in ("si t", "bet", "x y")] == [["the '-' sign"]] * 3
 
 
-def test_a_phrase_is_found_only_as_it_stands(catalogue: SearchCatalogue) -> None:
+def test_a_phrase_matches_only_consecutive_words(catalogue: SearchCatalogue) -> None:
     assert catalogue.search_names('"working memory"') == ["working memory", "Working memory updating"]
     assert catalogue.search_names('"memory working"') == ["memory working group"]
     assert catalogue.search_names('"the memory that works"') == ["n-back task"]
@@ -302,7 +302,7 @@ def test_highlights_are_offsets_into_the_text_that_matched(catalogue: SearchCata
         assert [matched_text[span["start"] : span["end"]] for span in hit["highlight"]] == marked
 
 
-def test_one_alias_with_all_words_goes_before_however_many_that_have_them_in_several_labels(
+def test_an_alias_with_all_words_ranks_above_records_with_the_words_in_several_labels(
     catalogue: SearchCatalogue,
 ) -> None:
     for number in range(35):
@@ -313,13 +313,13 @@ def test_one_alias_with_all_words_goes_before_however_many_that_have_them_in_sev
     assert results["hits"][0]["matched"]["text"] == "bulb of a tulip"
 
 
-def test_what_has_the_little_words_too_goes_first_also_where_they_are_beginnings(catalogue: SearchCatalogue) -> None:
+def test_records_that_match_stop_word_prefixes_rank_first(catalogue: SearchCatalogue) -> None:
     for name in ("zebu", "zebu assembly"):
         catalogue.create("concept", name=name)
     assert catalogue.search_names("zeb a") == ["zebu assembly", "zebu"]
 
 
-def test_mistakes_are_allowed_for_where_no_one_label_has_the_words(catalogue: SearchCatalogue) -> None:
+def test_typo_correction_applies_if_no_single_label_has_the_words(catalogue: SearchCatalogue) -> None:
     results = catalogue.search("metal wheal")
     kinds = [(hit["name"], hit["matched"]["kind"]) for hit in results["hits"]]
     assert kinds == [("metal wheel", "alias_words"), ("metal wheat", "typo")]
@@ -328,7 +328,7 @@ def test_mistakes_are_allowed_for_where_no_one_label_has_the_words(catalogue: Se
     assert ([hit["name"] for hit in far["hits"]], far["did_you_mean"]) == (["metal wheel"], None)
 
 
-def test_did_you_mean_is_told_where_no_name_has_the_words(catalogue: SearchCatalogue) -> None:
+def test_did_you_mean_is_returned_if_no_name_has_the_words(catalogue: SearchCatalogue) -> None:
     assert catalogue.search("intentional earning")["did_you_mean"] == "intentional learning"
     assert catalogue.search("intentional learning")["did_you_mean"] is None
     assert catalogue.search("qqqqqqqq") == {
@@ -342,7 +342,7 @@ def test_did_you_mean_is_told_where_no_name_has_the_words(catalogue: SearchCatal
     }
 
 
-def test_only_the_collections_asked_for_are_searched(catalogue: SearchCatalogue) -> None:
+def test_only_requested_collections_are_searched(catalogue: SearchCatalogue) -> None:
     assert catalogue.search_names("back") == ["n-back task"]
     assert catalogue.search_names("back", collection="contrast") == ["2-back minus 0-back"]
     assert set(catalogue.search_names("back", collection="contrast,task")) == {"2-back minus 0-back", "n-back task"}
@@ -351,7 +351,7 @@ def test_only_the_collections_asked_for_are_searched(catalogue: SearchCatalogue)
     assert {hit["name"] for hit in hits} == {"2-back minus 0-back", "n-back task"}
 
 
-def test_facets_count_all_hits_and_pages_show_them_all_once(catalogue: SearchCatalogue) -> None:
+def test_facets_count_all_hits_and_pages_contain_each_hit_once(catalogue: SearchCatalogue) -> None:
     results = catalogue.search("memory", limit=2)
     assert results["facets"]["collection"] == {"concept": 3, "task": 1}
     assert results["facets"]["state"] == {"published": 4}
@@ -362,7 +362,7 @@ def test_facets_count_all_hits_and_pages_show_them_all_once(catalogue: SearchCat
     assert paged[4] == []
 
 
-def test_facets_are_right_where_terms_are_of_one_collection_alone(new_url: DatabaseUrlFactory) -> None:
+def test_facets_are_correct_if_terms_occur_in_one_collection_only(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite")) as server:
         token = {"Authorization": f"Bearer {server.create_token('admin')}", "Content-Type": "application/json"}
         record_ids = [
@@ -391,7 +391,7 @@ def test_a_class_is_a_filter_and_a_facet(catalogue: SearchCatalogue) -> None:
         assert [hit["id"] for hit in catalogue.search("zebra", **{"class": class_name})["hits"]] == [record_id]
 
 
-def test_a_retired_record_is_found_only_where_asked_for_with_what_replaced_it(catalogue: SearchCatalogue) -> None:
+def test_a_retired_record_is_found_only_on_request_with_its_replacement(catalogue: SearchCatalogue) -> None:
     retired_id, replacement_id = (catalogue.create("task", name=name) for name in ("quokka petting", "quokka feeding"))
     assert catalogue.send("DELETE", f"task/{retired_id}?replaced_by={replacement_id}").status == 200
     wait_until(lambda: [hit["id"] for hit in catalogue.search("quokka")["hits"]] == [replacement_id])
@@ -405,7 +405,7 @@ def test_a_retired_record_is_found_only_where_asked_for_with_what_replaced_it(ca
     assert [hit["id"] for hit in catalogue.search(retired_id, state="retired")["hits"]] == [retired_id]
 
 
-def test_what_was_just_written_is_found_at_once(catalogue: SearchCatalogue) -> None:
+def test_new_records_are_found_at_once(catalogue: SearchCatalogue) -> None:
     def is_first_hit(query: str, identifier: str) -> bool:
         hits = catalogue.search(query)["hits"]
         return bool(hits) and hits[0]["id"] == identifier
@@ -419,7 +419,7 @@ def test_what_was_just_written_is_found_at_once(catalogue: SearchCatalogue) -> N
         assert previous_name["partial"] or record_id not in [hit["id"] for hit in previous_name["hits"]]
 
 
-def test_a_score_is_explained_where_asked(catalogue: SearchCatalogue) -> None:
+def test_a_score_is_explained_on_request(catalogue: SearchCatalogue) -> None:
     assert "explanation" not in catalogue.get_first_hit("work mem")
     assert catalogue.get_first_hit("work mem", explain="true")["explanation"].startswith(
         "beginning: words from the beginning"
@@ -457,7 +457,7 @@ ODD_QUERIES = [
 
 
 @pytest.mark.parametrize("text", ODD_QUERIES, ids=range(len(ODD_QUERIES)))
-def test_any_text_is_a_query(catalogue: SearchCatalogue, text: str) -> None:
+def test_any_text_is_a_valid_query(catalogue: SearchCatalogue, text: str) -> None:
     for path in ("search?q=", "suggest?prefix="):
         assert catalogue.server.get(f"/api/v1/{path}{quote(text)}").status == 200
     assert catalogue.server.get(f"/api/v-alpha/search?q={quote(text)}").status == 200
@@ -481,7 +481,7 @@ def test_any_text_is_a_query(catalogue: SearchCatalogue, text: str) -> None:
         ("q=a&colection=task", "/colection"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_by_name(catalogue: SearchCatalogue, query: str, pointer: str) -> None:
+def test_invalid_parameters_are_rejected_with_their_names(catalogue: SearchCatalogue, query: str, pointer: str) -> None:
     response = catalogue.server.get(f"/api/v1/search?{query}")
     assert response.status == 422
     assert [error["pointer"] for error in response.json["errors"]] == [pointer]
@@ -500,9 +500,7 @@ def test_what_cannot_be_asked_is_refused_by_name(catalogue: SearchCatalogue, que
         ("q=memory", "q=other&q=memory"),
     ],
 )
-def test_the_answer_is_the_same_in_whichever_way_it_is_asked_for(
-    catalogue: SearchCatalogue, plain: str, other: str
-) -> None:
+def test_equivalent_parameters_get_identical_responses(catalogue: SearchCatalogue, plain: str, other: str) -> None:
     first = catalogue.server.get(f"/api/v1/search?{plain}")
     assert first.json["hits"]
     for method in ("GET", "HEAD"):
@@ -528,7 +526,7 @@ class ImportTimeServer(SpawnedServer):
         return [sys.executable, "-X", "importtime", "-m", "lexarium", *self._arguments]
 
 
-def test_a_search_needs_nothing_that_takes_long_to_load(tmp_path: Path) -> None:
+def test_a_search_loads_no_slow_modules(tmp_path: Path) -> None:
     slow = ("lexarium.web.v1.openapi.document", "psycopg", "sqlalchemy.dialects.postgresql")
     run_cli("migrate", "--database", f"sqlite:///{tmp_path}/catalogue.db")
     with ImportTimeServer(f"sqlite:///{tmp_path}/catalogue.db") as server:
@@ -539,7 +537,7 @@ def test_a_search_needs_nothing_that_takes_long_to_load(tmp_path: Path) -> None:
     assert [name for name in slow if re.search(rf"\| +{name}\n", loaded)] == []
 
 
-def test_bytes_that_are_no_text_are_a_query_too(catalogue: SearchCatalogue) -> None:
+def test_invalid_utf8_is_accepted_as_a_query(catalogue: SearchCatalogue) -> None:
     for path in (
         "/api/v1/search?q=%ff%fe",
         "/api/v1/suggest?prefix=%ff",
@@ -549,14 +547,14 @@ def test_bytes_that_are_no_text_are_a_query_too(catalogue: SearchCatalogue) -> N
         assert catalogue.server.get(path).status == 200
 
 
-def test_v_alpha_ranks_alike_and_answers_every_hit_that_is_a_term(catalogue: SearchCatalogue) -> None:
+def test_v_alpha_ranks_like_v1_and_returns_all_matching_terms(catalogue: SearchCatalogue) -> None:
     hits = catalogue.server.get("/api/v-alpha/search?q=work%20mem").json
     assert [hit["name"] for hit in hits] == catalogue.search_names("work mem")
     assert [hit["ID(c)"] for hit in hits] == [1, 2, 3]
     assert catalogue.server.get("/api/v-alpha/search?q=alzheimers").json == []
 
 
-def test_v_alpha_answers_more_hits_than_are_reranked(catalogue: SearchCatalogue) -> None:
+def test_v_alpha_returns_more_hits_than_are_reranked(catalogue: SearchCatalogue) -> None:
     lines = "".join(
         json.dumps({"op": "create", "collection": "concept", "record": {"name": f"okapi number {number}"}}) + "\n"
         for number in range(300)

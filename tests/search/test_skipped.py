@@ -53,7 +53,7 @@ class TestIndex:
     """An index of records some of which cannot be indexed."""
 
     @pytest.mark.parametrize("is_new", [True, False], ids=["built", "updated"])
-    def test_the_others_are_indexed_and_those_are_counted(
+    def test_other_records_are_indexed_and_failing_ones_counted(
         self, database: Database, indexer: Indexer, tmp_path: Path, *, is_new: bool
     ) -> None:
         if not is_new:
@@ -67,7 +67,7 @@ class TestIndex:
         assert report.problems == []
         assert any("1 record could not be indexed" in remark for remark in report.remarks)
 
-    def test_each_is_logged_once_with_its_id(
+    def test_each_failing_record_is_logged_once_with_its_id(
         self, database: Database, indexer: Indexer, caplog: pytest.LogCaptureFixture
     ) -> None:
         write_records(database, "bad memory", "good memory")
@@ -76,7 +76,7 @@ class TestIndex:
         [logged] = [record for record in caplog.records if record.levelname == "ERROR"]
         assert build_log_entry("bad memory").record.id in logged.getMessage()
 
-    def test_one_that_can_be_indexed_again_is_no_longer_counted(
+    def test_a_record_that_can_be_indexed_again_is_no_longer_counted(
         self, database: Database, indexer: Indexer, tmp_path: Path
     ) -> None:
         write_records(database, "bad memory")
@@ -87,7 +87,7 @@ class TestIndex:
         assert indexer.count_skipped() == 0
         assert check_index(database, tmp_path / "index").remarks == []
 
-    def test_the_count_is_there_after_a_start(self, database: Database, indexer: Indexer, tmp_path: Path) -> None:
+    def test_the_count_is_kept_across_restarts(self, database: Database, indexer: Indexer, tmp_path: Path) -> None:
         write_records(database, "bad memory")
         indexer.catch_up()
         indexer.stop()
@@ -97,7 +97,7 @@ class TestIndex:
         other.stop()
 
 
-def test_an_error_of_tantivy_still_means_that_the_index_is_broken(
+def test_an_error_of_tantivy_marks_the_index_as_broken(
     database: Database, indexer: Indexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(writer: object, change: object) -> None:
@@ -111,7 +111,9 @@ def test_an_error_of_tantivy_still_means_that_the_index_is_broken(
     assert indexer.lag(database.get_position()) is None  # It is opened again.
 
 
-def test_a_server_is_ready_and_says_how_many_it_left_out(url: str, database: Database, tmp_path: Path) -> None:
+def test_a_server_is_ready_and_reports_the_number_of_unindexed_records(
+    url: str, database: Database, tmp_path: Path
+) -> None:
     write_records(database, "bad memory", "good memory")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "build_document", fail_on_bad)

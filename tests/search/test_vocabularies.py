@@ -79,12 +79,12 @@ def test_all_vocabularies_that_everyone_may_read_are_searched(finder: RecordSear
     assert result.facets["collection"] == {"thes/concept": 2, "concept": 1}
 
 
-def test_some_vocabularies_may_be_chosen(finder: RecordSearch) -> None:
+def test_a_search_can_be_limited_to_vocabularies(finder: RecordSearch) -> None:
     assert search_ids(finder, "memory", scope=get_read_scope(None, ["thes"])) == [("thes", "c1"), ("thes", "c2")]
     assert {slug for slug, _ in search_ids(finder, "memory", scope=get_read_scope(None, ["main"]))} == {"main"}
 
 
-def test_a_private_vocabulary_is_searched_for_who_has_a_role_in_it(
+def test_a_private_vocabulary_is_searched_for_users_with_a_role_in_it(
     vocabularies: Database, finder: RecordSearch
 ) -> None:
     account = add_account(vocabularies, "Ada", Role.READER)
@@ -128,7 +128,7 @@ def test_a_hit_says_which_text_matched_in_which_language(
     assert (hit.local_id, hit.field, hit.language, hit.name) == ("c1", field, language, "memory")
 
 
-def test_names_are_shown_in_the_language_of_the_reader(finder: RecordSearch) -> None:
+def test_names_are_shown_in_the_preferred_language(finder: RecordSearch) -> None:
     names = [hit.name for hit in finder.search(SearchQuery("c1", languages=("de-AT", "en"))).hits]
     assert names == ["Gedächtnis"]
     assert [item.name for item in finder.suggest("memo", languages=("fr",), scope=get_read_scope(None, ["thes"]))] == [
@@ -137,7 +137,7 @@ def test_names_are_shown_in_the_language_of_the_reader(finder: RecordSearch) -> 
     ]
 
 
-def test_hits_in_the_language_of_the_reader_come_first_within_a_tier(vocabularies: Database, indexer: Indexer) -> None:
+def test_hits_in_the_preferred_language_come_first_within_a_tier(vocabularies: Database, indexer: Indexer) -> None:
     add_concept(vocabularies, "thes", "c3", {"en": "gift", "de": "Geschenk"})
     add_concept(vocabularies, "thes", "c4", {"en": "poison", "de": "Gift"})
     indexer.catch_up()
@@ -148,7 +148,7 @@ def test_hits_in_the_language_of_the_reader_come_first_within_a_tier(vocabularie
         assert hits[0].score >= hits[1].score
 
 
-def test_the_index_follows_removal_restoring_and_purging(
+def test_the_index_follows_removal_restoration_and_purge_of_a_vocabulary(
     vocabularies: Database, indexer: Indexer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finder = RecordSearch(vocabularies, indexer)
@@ -172,7 +172,7 @@ def test_the_index_follows_removal_restoring_and_purging(
     assert indexer.lag(vocabularies.get_position()) == 0
 
 
-def test_records_of_a_purged_vocabulary_do_not_come_back_with_its_name(
+def test_records_of_a_purged_vocabulary_do_not_reappear_in_a_new_one_of_the_same_name(
     vocabularies: Database, indexer: Indexer, tmp_path: Path
 ) -> None:
     annotators = AnnotatorCache(vocabularies, str(tmp_path))
@@ -187,7 +187,7 @@ def test_records_of_a_purged_vocabulary_do_not_come_back_with_its_name(
     assert [mention for batch in mentions for mention in batch] == []
 
 
-def test_the_index_reaches_the_end_of_a_log_whose_last_changes_were_deleted(
+def test_the_index_catches_up_with_a_log_whose_last_changes_were_deleted(
     vocabularies: Database, indexer: Indexer, tmp_path: Path
 ) -> None:
     create_vocabulary(vocabularies, "last")
@@ -199,7 +199,7 @@ def test_the_index_reaches_the_end_of_a_log_whose_last_changes_were_deleted(
     assert AnnotatorCache(vocabularies, str(tmp_path)).get_current().result() is not None
 
 
-def test_another_schema_or_language_has_the_vocabulary_indexed_anew(vocabularies: Database, indexer: Indexer) -> None:
+def test_changing_schema_or_language_reindexes_the_vocabulary(vocabularies: Database, indexer: Indexer) -> None:
     update_vocabulary(vocabularies, "thes", languages=["de", "en", "fr"])
     indexer.catch_up()
     [hit] = RecordSearch(vocabularies, indexer).search(SearchQuery("c1")).hits
@@ -240,7 +240,7 @@ class TestServer:
         assert server.get("/api/v1/search?q=memory&collection=task&vocabulary=thes").status == 422
         assert b"secret" not in server.get("/api/v1/search?q=memory&collection=nothing").body
 
-    def test_names_follow_the_language_of_the_request(self, server: Server) -> None:
+    def test_names_are_returned_in_the_language_of_the_request(self, server: Server) -> None:
         by_header = server.get("/api/v1/search?q=c1", **{"Accept-Language": "fr, en;q=0.5"})
         assert by_header.json["hits"][0]["name"] == "mémoire"
         assert "Accept-Language" in by_header.headers["vary"]
@@ -250,7 +250,7 @@ class TestServer:
             ("thes", "Gedächtnis", "de")
         ]
 
-    def test_who_has_a_role_in_all_vocabularies_searches_private_ones(self, server: Server) -> None:
+    def test_a_global_role_allows_searching_private_vocabularies(self, server: Server) -> None:
         token = server.create_token("curator")
         headers = {"Authorization": f"Bearer {token}"}
         assert server.get("/api/v1/search?q=zyzzyva", **headers).json["total"] == 1
@@ -258,9 +258,7 @@ class TestServer:
         assert server.get("/vocabularies/secret/reconcile", **headers).status == 200
         assert server.get("/vocabularies/secret/reconcile").status == 404
 
-    def test_a_session_of_the_pages_searches_downloads_and_completes_what_its_reader_may_see(
-        self, server: Server
-    ) -> None:
+    def test_a_page_session_can_search_download_and_complete_private_vocabularies(self, server: Server) -> None:
         client = BrowserlessClient(server)
         client.sign_in("curator")
         for path in ("search?q=zyzzyva&format=csv", "search?q=zyzzyva", "suggest?prefix=zyz"):

@@ -62,7 +62,7 @@ def busy_server(url: str) -> Iterator[Server]:
 
 
 @pytest.mark.full
-def test_a_backup_that_finds_no_room_is_not_there(sample_paths: list[Path], tmp_path: Path) -> None:
+def test_a_backup_without_enough_disk_space_leaves_no_file(sample_paths: list[Path], tmp_path: Path) -> None:
     """Also where the backup fits, but moving it into place fails."""
     catalogue = tmp_path / "catalogue.db"
     url = f"sqlite:///{catalogue}"
@@ -81,9 +81,7 @@ def test_a_backup_that_finds_no_room_is_not_there(sample_paths: list[Path], tmp_
         assert run_cli("restore", file, "--database", f"sqlite:///{tmp_path / 'restored.db'}").returncode == 0
 
 
-def test_a_catalogue_that_finds_no_room_when_it_is_restored_is_not_there(
-    sample_paths: list[Path], tmp_path: Path
-) -> None:
+def test_a_restore_without_enough_disk_space_leaves_no_file(sample_paths: list[Path], tmp_path: Path) -> None:
     url, file = f"sqlite:///{tmp_path}/catalogue.db", tmp_path / "backup"
     run_cli("import", *sample_paths, "--database", url)
     assert run_cli("backup", file, "--database", url).returncode == 0
@@ -96,7 +94,7 @@ def test_a_catalogue_that_finds_no_room_when_it_is_restored_is_not_there(
 
 
 @pytest.mark.parametrize("folder", ["a%20b", "what?", "ä #"])
-def test_a_path_may_have_any_sign(tmp_path: Path, folder: str) -> None:
+def test_a_path_may_contain_any_character(tmp_path: Path, folder: str) -> None:
     target = tmp_path / folder
     target.mkdir()
     url = f"sqlite:///{quote(str(target))}/catalogue.db"
@@ -108,7 +106,7 @@ def test_a_path_may_have_any_sign(tmp_path: Path, folder: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [folder]
 
 
-def test_what_a_link_leads_to_is_restored_into(tmp_path: Path) -> None:
+def test_a_restore_follows_symlinks(tmp_path: Path) -> None:
     volume = tmp_path / "volume"
     volume.mkdir()
     link = tmp_path / "catalogue.db"
@@ -120,7 +118,7 @@ def test_what_a_link_leads_to_is_restored_into(tmp_path: Path) -> None:
     assert [path.name for path in volume.iterdir()] == ["catalogue.db"]
 
 
-def test_a_file_system_without_links_is_restored_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_works_on_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse_link(*_: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -133,7 +131,7 @@ def test_a_file_system_without_links_is_restored_to(tmp_path: Path, monkeypatch:
     assert {path.name for path in tmp_path.iterdir()} == {"catalogue.db", "backup"}
 
 
-def test_a_journal_of_a_database_that_is_gone_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+def test_a_stale_journal_is_not_used_for_a_restored_database(tmp_path: Path) -> None:
     url, file, target = f"sqlite:///{tmp_path}/catalogue.db", tmp_path / "backup", tmp_path / "restored.db"
     run_cli("migrate", "--database", url)
     leftover = Path(f"{target}-wal")
@@ -179,7 +177,7 @@ def test_a_backup_taken_while_others_write_is_the_catalogue_at_a_revision(
     source.close()
 
 
-def test_a_backup_takes_the_place_of_nothing(tmp_path: Path) -> None:
+def test_a_backup_never_overwrites_a_file(tmp_path: Path) -> None:
     database_url = f"sqlite:///{tmp_path}/catalogue.db"
     assert run_cli("migrate", "--database", database_url).returncode == 0
     file = tmp_path / "kept"
@@ -193,7 +191,7 @@ def test_a_backup_takes_the_place_of_nothing(tmp_path: Path) -> None:
     assert "Cannot write" in missing.stderr
 
 
-def test_only_an_empty_database_is_restored_into(tmp_path: Path, sample_paths: list[Path]) -> None:
+def test_a_restore_requires_an_empty_database(tmp_path: Path, sample_paths: list[Path]) -> None:
     database_url = f"sqlite:///{tmp_path}/catalogue.db"
     assert run_cli("import", *sample_paths, "--database", database_url).returncode == 0
     file = tmp_path / "backup"
@@ -203,9 +201,7 @@ def test_only_an_empty_database_is_restored_into(tmp_path: Path, sample_paths: l
     assert "is not empty" in result.stderr
 
 
-def test_a_file_that_is_no_good_backup_is_named_and_nothing_is_made_of_it(
-    tmp_path: Path, sample_paths: list[Path]
-) -> None:
+def test_an_invalid_backup_is_reported_and_nothing_is_restored(tmp_path: Path, sample_paths: list[Path]) -> None:
     database_url = f"sqlite:///{tmp_path}/catalogue.db"
     assert run_cli("import", *sample_paths, "--database", database_url).returncode == 0
     file = tmp_path / "backup"
@@ -233,7 +229,9 @@ def test_a_file_that_is_no_good_backup_is_named_and_nothing_is_made_of_it(
         assert list(folder.iterdir()) == [], name
 
 
-def test_a_backup_of_a_broken_catalogue_names_the_catalogue(tmp_path: Path, sample_paths: list[Path]) -> None:
+def test_a_backup_of_an_inconsistent_catalogue_fails_and_names_the_catalogue(
+    tmp_path: Path, sample_paths: list[Path]
+) -> None:
     catalogue = tmp_path / "catalogue.db"
     database_url = f"sqlite:///{catalogue}"
     assert run_cli("import", *sample_paths, "--database", database_url).returncode == 0
@@ -254,7 +252,7 @@ def test_a_backup_of_a_broken_catalogue_names_the_catalogue(tmp_path: Path, samp
     assert not (tmp_path / "backup").exists()
 
 
-def test_what_a_killed_backup_left_is_removed_by_the_next_to_the_same_file(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_backup_are_removed_by_the_next_one(tmp_path: Path) -> None:
     database_url = f"sqlite:///{tmp_path}/catalogue.db"
     assert run_cli("migrate", "--database", database_url).returncode == 0
     folder = tmp_path / "backups"
@@ -268,7 +266,7 @@ def test_what_a_killed_backup_left_is_removed_by_the_next_to_the_same_file(tmp_p
     assert list(folder.iterdir()) == [file]
 
 
-def test_a_backup_that_is_under_way_is_left_alone_by_another_to_the_same_file(tmp_path: Path) -> None:
+def test_a_backup_in_progress_is_not_disturbed_by_another_one(tmp_path: Path) -> None:
     database_url = f"sqlite:///{tmp_path}/catalogue.db"
     assert run_cli("migrate", "--database", database_url).returncode == 0
     other = tmp_path / ".backup-unfinished"

@@ -333,9 +333,7 @@ CORRUPTIONS: list[tuple[Corruption, str]] = [
 
 
 @pytest.mark.parametrize(("corrupt", "message"), CORRUPTIONS, ids=[message for _, message in CORRUPTIONS])
-def test_a_catalogue_that_does_not_agree_with_itself_is_told_of(
-    database: Database, corrupt: Corruption, message: str
-) -> None:
+def test_inconsistencies_of_a_catalogue_are_reported(database: Database, corrupt: Corruption, message: str) -> None:
     assert check_database(database).problems == []
     with disable_foreign_keys(database) as connection:
         corrupt(connection)
@@ -345,7 +343,7 @@ def test_a_catalogue_that_does_not_agree_with_itself_is_told_of(
 MAIN_TABLES = {record_table, relation_table, change_table, catalogue_table}
 
 
-def test_every_table_is_looked_at() -> None:
+def test_every_table_is_checked() -> None:
     assert {*MAIN_TABLES, alternative_id_table, label_table, *OTHER_ROWS} == set(TABLES)
 
 
@@ -390,7 +388,7 @@ def clear_index(writing: SearchIndexWriter, changes: list[Change]) -> None:
         (index_unknown_record, "1 documents of missing records"),
     ],
 )
-def test_an_index_that_does_not_agree_with_the_catalogue_is_told_of(
+def test_inconsistencies_between_index_and_catalogue_are_reported(
     database: Database, index: Path, corrupt: Callable[[SearchIndexWriter, list[Change]], None], message: str
 ) -> None:
     with database.read() as connection:
@@ -405,7 +403,7 @@ def test_an_index_that_does_not_agree_with_the_catalogue_is_told_of(
     assert any(message in problem for problem in check_index(database, index).problems)
 
 
-def test_an_index_that_cannot_be_read_is_told_of(database: Database, index: Path) -> None:
+def test_an_unreadable_index_is_reported(database: Database, index: Path) -> None:
     path = IndexDirectory(index).current_path()
     assert path is not None
     for file in path.glob("*.store"):
@@ -413,7 +411,7 @@ def test_an_index_that_cannot_be_read_is_told_of(database: Database, index: Path
     assert any("cannot be read" in problem for problem in check_index(database, index).problems)
 
 
-def test_an_index_that_is_behind_or_missing_is_no_fault_and_told_of(database: Database, index: Path) -> None:
+def test_a_lagging_or_missing_index_is_only_a_remark(database: Database, index: Path) -> None:
     with database.write() as transaction:
         save_entries(transaction, build_log_entry("four"))
         save_entries(transaction, build_log_entry("second", suffix="one", version=3))
@@ -426,20 +424,20 @@ def test_an_index_that_is_behind_or_missing_is_no_fault_and_told_of(database: Da
     assert "no search index" in missing.remarks[0]
 
 
-def test_the_command_looks_at_the_index_too(database: Database, index: Path, database_url: str) -> None:
+def test_the_command_checks_the_index_too(database: Database, index: Path, database_url: str) -> None:
     def run_check() -> tuple[int, list[str]]:
         result = run_cli("check", "--json", "--database", database_url, LEXARIUM_INDEX=str(index))
         return result.returncode, json.loads(result.stdout)["problems"]
 
     assert run_check() == (0, [])
-    test_an_index_that_cannot_be_read_is_told_of(database, index)
+    test_an_unreadable_index_is_reported(database, index)
     code, problems = run_check()
     assert code == 1
     assert "cannot be read" in problems[0]
 
 
 @pytest.mark.parametrize("command", ["check", "serve", "backup", "restore"])
-def test_a_file_whose_schema_is_damaged_is_told_as_damaged(command: str, tmp_path: Path) -> None:
+def test_a_file_with_a_damaged_schema_is_reported_as_damaged(command: str, tmp_path: Path) -> None:
     """Also where a table name is not text any more, which the driver cannot decode."""
     file = tmp_path / "catalogue.db"
     assert run_cli("migrate", "--database", f"sqlite:///{file}").returncode == 0
@@ -458,7 +456,7 @@ def test_a_file_whose_schema_is_damaged_is_told_as_damaged(command: str, tmp_pat
     assert f"{file} is not an SQLite database, or it is damaged" in " ".join(result.stderr.split())
 
 
-def test_the_command_tells_what_to_do_about_a_broken_catalogue(database: Database, database_url: str) -> None:
+def test_the_command_suggests_a_restore_for_an_inconsistent_catalogue(database: Database, database_url: str) -> None:
     with disable_foreign_keys(database) as connection:
         set_first_row(change_table, at=2)(connection)
     result = run_cli("check", "--database", database_url)

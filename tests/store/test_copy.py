@@ -85,7 +85,7 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 @pytest.mark.parametrize(("engine", "other_engine"), [ENGINES, ENGINES[::-1]])
-def test_everything_is_taken_across_and_served_as_before(
+def test_everything_is_copied_and_served_as_before(
     new_url: DatabaseUrlFactory, engine: str, other_engine: str, receiver: WebhookReceiver
 ) -> None:
     url, other_url = new_url(engine), new_url(other_engine)
@@ -124,7 +124,7 @@ def sample_database(new_url: DatabaseUrlFactory, sample_paths: list[Path]) -> It
     database.close()
 
 
-def test_a_database_that_is_not_empty_is_refused_and_left_as_it_is(
+def test_a_target_that_is_not_empty_is_rejected_and_left_unchanged(
     sample_database: Database, database: Database, sample_paths: list[Path]
 ) -> None:
     import_files(database, sample_paths[:1])
@@ -135,7 +135,7 @@ def test_a_database_that_is_not_empty_is_refused_and_left_as_it_is(
     assert check_database(database).problems == []
 
 
-def test_what_arrives_changed_is_noticed_and_nothing_is_kept(
+def test_data_changed_on_arrival_is_detected_and_nothing_is_kept(
     sample_database: Database, new_url: DatabaseUrlFactory
 ) -> None:
     url = new_url("postgres")
@@ -154,7 +154,7 @@ def test_what_arrives_changed_is_noticed_and_nothing_is_kept(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_source_that_is_written_to_meanwhile_is_told_of_and_nothing_is_kept(
+def test_a_source_changed_during_the_copy_is_reported_and_nothing_is_kept(
     sample_database: Database, new_url: DatabaseUrlFactory, engine: str
 ) -> None:
     target = open_database(new_url(engine))
@@ -175,16 +175,14 @@ def test_a_source_that_is_written_to_meanwhile_is_told_of_and_nothing_is_kept(
     target.close()
 
 
-def test_a_source_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_source_is_not_created(tmp_path: Path) -> None:
     result = run_cli("copy", f"sqlite:///{tmp_path}/absent.db", f"sqlite:///{tmp_path}/new.db")
     assert result.returncode == 1
     assert "absent.db not found" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_database_that_is_named_as_the_source_is_left_empty(
-    blank_url: DatabaseUrlFactory, tmp_path: Path
-) -> None:
+def test_an_empty_source_database_is_left_empty(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     url = blank_url("postgres")
     for command in (["copy", url, f"sqlite:///{tmp_path}/new.db"], ["check", "--database", url]):
         result = run_cli(*command)
@@ -195,7 +193,7 @@ def test_an_empty_database_that_is_named_as_the_source_is_left_empty(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_source_of_an_earlier_version_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_source_of_an_earlier_version_is_reported_and_left_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "old.db"
     old = create_old_database("0005", file)
     before = file.read_bytes()

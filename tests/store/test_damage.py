@@ -89,7 +89,7 @@ def assert_all_answered(server: Server, token: str) -> None:
     assert server.create_concept(token, "another").status == 201
 
 
-def test_damage_that_a_read_meets_stops_reads_and_writes_until_a_check_passes(file: Path) -> None:
+def test_damage_found_by_a_read_stops_reads_and_writes_until_a_check_passes(file: Path) -> None:
     with Server(f"sqlite:///{file}", **NO_INTEGRITY_CHECKS) as server:
         token = server.create_token("curator")
         assert_all_answered(server, token)
@@ -114,7 +114,7 @@ def test_damage_that_a_read_meets_stops_reads_and_writes_until_a_check_passes(fi
     assert "Traceback" not in server.log
 
 
-def test_a_watch_that_met_damage_reads_well_again_once_the_file_does(file: Path) -> None:
+def test_a_connection_that_met_damage_reads_again_after_the_file_is_repaired(file: Path) -> None:
     """A connection keeps a damaged page in its cache."""
     with closing(sqlite3.connect(file)) as other:
         (page,) = other.execute("SELECT rootpage FROM sqlite_master WHERE name = 'catalogue'").fetchone()
@@ -130,7 +130,7 @@ def test_a_watch_that_met_damage_reads_well_again_once_the_file_does(file: Path)
         database.close()
 
 
-def test_damage_that_a_write_meets_stops_reads_and_writes(file: Path) -> None:
+def test_damage_found_by_a_write_stops_reads_and_writes(file: Path) -> None:
     with Server(f"sqlite:///{file}", **NO_INTEGRITY_CHECKS) as server:
         token = server.create_token("curator")
         with closing(sqlite3.connect(file)) as connection:
@@ -142,7 +142,7 @@ def test_damage_that_a_write_meets_stops_reads_and_writes(file: Path) -> None:
         assert_all_rejected(server, token)
 
 
-def test_damage_that_nobody_has_met_is_found_after_the_start_and_known_to_every_worker(file: Path) -> None:
+def test_unread_damage_is_found_after_the_start_by_every_worker(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
         (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'delivery'").fetchone()
     _overwrite(file, (page - 1) * PAGE_BYTES, b"\xff" * 64)
@@ -169,7 +169,7 @@ def test_the_check_is_repeated_at_its_interval(file: Path) -> None:
     database.close()
 
 
-def test_a_server_that_is_restarted_still_knows_of_the_damage_until_a_check_passes(file: Path) -> None:
+def test_damage_stays_recorded_across_a_restart_until_a_check_passes(file: Path) -> None:
     with Server(f"sqlite:///{file}") as server:
         token = server.create_token("curator")
     database = Database(f"sqlite:///{file}")
@@ -183,7 +183,7 @@ def test_a_server_that_is_restarted_still_knows_of_the_damage_until_a_check_pass
         assert_all_answered(server, token)
 
 
-def test_commands_write_nothing_to_a_damaged_database_and_still_export_it(file: Path) -> None:
+def test_commands_do_not_write_to_a_damaged_database_but_can_export_it(file: Path) -> None:
     database = Database(f"sqlite:///{file}")
     database.backend.record_damage("a page was bad")
     database.close()
@@ -248,6 +248,6 @@ def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes() -> N
 
 
 @pytest.mark.full
-def test_damage_on_postgresql_that_nobody_has_met_is_found_after_the_start() -> None:
+def test_unread_damage_on_postgresql_is_found_after_the_start() -> None:
     with run_damaged_postgres() as (_, url, *_), Server(url) as server:
         wait_until(lambda: reports_damage(server.get("/readyz")))

@@ -20,7 +20,7 @@ from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server
 
 
-def test_a_write_that_was_answered_survives_a_kill(url: str) -> None:
+def test_an_acknowledged_write_survives_a_kill(url: str) -> None:
     server = Server(url)
     with server:
         token = server.create_token("curator")
@@ -30,7 +30,7 @@ def test_a_write_that_was_answered_survives_a_kill(url: str) -> None:
         assert {record["id"] for record in restarted.get("/api/v-alpha/task").json} == ids
 
 
-def test_a_database_file_that_is_removed_takes_no_more_writes(tmp_path: Path) -> None:
+def test_a_removed_database_file_accepts_no_more_writes(tmp_path: Path) -> None:
     with Server(f"sqlite:///{tmp_path}/gone.db") as server:
         token = server.create_token("curator")
         assert server.get("/readyz").status == 200
@@ -52,7 +52,7 @@ def test_a_server_keeps_its_locks_on_the_wal_index(tmp_path: Path) -> None:
             fcntl.lockf(index, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)
 
 
-def test_a_writer_that_cannot_have_its_turn_gets_a_503_and_readers_go_on(tmp_path: Path) -> None:
+def test_a_write_gets_a_503_while_the_database_is_locked_and_reads_continue(tmp_path: Path) -> None:
     path = tmp_path / "busy.db"
     with Server(f"sqlite:///{path}") as server:
         token = server.create_token("curator")
@@ -66,7 +66,9 @@ def test_a_writer_that_cannot_have_its_turn_gets_a_503_and_readers_go_on(tmp_pat
         assert server.post_json("/api/v-alpha/task", {"name": "third"}, token).status == 201
 
 
-def test_a_lost_connection_to_postgresql_is_survived(new_url: DatabaseUrlFactory, postgres_server: str) -> None:
+def test_a_server_recovers_from_a_lost_connection_to_postgresql(
+    new_url: DatabaseUrlFactory, postgres_server: str
+) -> None:
     url = new_url("postgres")
     with Server(url) as server:
         token = server.create_token("curator")
@@ -94,7 +96,7 @@ def test_a_postgresql_that_cannot_be_read_is_not_ready(new_url: DatabaseUrlFacto
         server.wait_until_ready()
 
 
-def test_an_expired_token_is_good_no_more(database: Database, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+def test_an_expired_token_is_rejected(database: Database, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     add_account(database, "ada", Role.CURATOR)
     _, secret = create_token(database, "ada", expires_at=1)
     with Server(url) as server:
@@ -103,7 +105,7 @@ def test_an_expired_token_is_good_no_more(database: Database, monkeypatch: pytes
         assert "expired" in response.json["detail"]
 
 
-def test_one_failed_write_does_not_take_others_with_it(url: str) -> None:
+def test_a_failed_write_does_not_affect_others(url: str) -> None:
     database = open_database(url)
 
     def count_accounts(transaction: Transaction) -> int:
@@ -122,6 +124,6 @@ def test_one_failed_write_does_not_take_others_with_it(url: str) -> None:
     database.close()
 
 
-def test_a_database_that_is_gone_is_unavailable(new_url: DatabaseUrlFactory) -> None:
+def test_a_missing_database_is_reported_as_unavailable(new_url: DatabaseUrlFactory) -> None:
     with pytest.raises(DatabaseUnavailable):
         open_database(new_url("postgres").replace("/test_", "/absent_"))

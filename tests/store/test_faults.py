@@ -58,7 +58,7 @@ def is_consistent(url: str) -> bool:
     return problems == []
 
 
-def test_a_full_disk_refuses_what_does_not_fit_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_rejects_writes_and_loses_nothing(tmp_path: Path) -> None:
     with mount_small_disk(tmp_path / "disk", 6_000) as disk:
         url = f"sqlite:///{disk.path}/catalogue.db"
         with Server(url, LEXARIUM_INDEX=str(tmp_path / "index")) as server:
@@ -74,7 +74,7 @@ def test_a_full_disk_refuses_what_does_not_fit_and_loses_nothing(tmp_path: Path)
         assert is_consistent(url)
 
 
-def test_a_full_disk_under_the_index_holds_up_nobody_who_writes(tmp_path: Path) -> None:
+def test_a_full_disk_of_the_index_does_not_block_writes(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/catalogue.db"
     with (
         mount_small_disk(tmp_path / "disk", 500) as disk,
@@ -99,7 +99,7 @@ def test_a_full_disk_under_the_index_holds_up_nobody_who_writes(tmp_path: Path) 
 
 
 @pytest.mark.full
-def test_a_full_disk_under_postgresql_refuses_what_does_not_fit_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_of_postgresql_rejects_writes_and_loses_nothing(tmp_path: Path) -> None:
     settings = {"wal_keep_size": "0", "min_wal_size": "32MB", "max_wal_size": "32MB"}
     with (
         mount_small_disk(tmp_path / "disk", 150_000) as disk,
@@ -141,7 +141,7 @@ def catalogue_file(tmp_path: Path) -> Iterator[Path]:
         path.chmod(0o700)
 
 
-def test_a_folder_that_may_not_be_written_ends_the_start_with_a_sentence(catalogue_file: Path) -> None:
+def test_an_unwritable_folder_stops_the_start_with_a_clear_message(catalogue_file: Path) -> None:
     catalogue_file.parent.chmod(0o555)
     command = [*build_unprivileged_prefix(), sys.executable, "-m", "lexarium", "serve", "--port", "0"]
     result = subprocess.run(
@@ -156,7 +156,7 @@ def test_a_folder_that_may_not_be_written_ends_the_start_with_a_sentence(catalog
     assert "Traceback" not in result.stderr
 
 
-def test_a_file_that_may_not_be_written_is_read_and_written_by_the_next_server_once_it_may_be(
+def test_a_read_only_file_is_served_and_becomes_writable_after_a_restart_with_permissions(
     catalogue_file: Path,
 ) -> None:
     catalogue_file.chmod(0o444)
@@ -172,7 +172,7 @@ def test_a_file_that_may_not_be_written_is_read_and_written_by_the_next_server_o
         assert server.create_concept(token, "three").status == 201
 
 
-def test_permissions_that_are_lost_while_it_runs_lose_nothing(catalogue_file: Path) -> None:
+def test_permissions_lost_at_runtime_lose_no_data(catalogue_file: Path) -> None:
     with UnprivilegedServer(f"sqlite:///{catalogue_file}") as server:
         token = server.create_token("curator")
         assert server.create_concept(token, "two").status == 201
@@ -196,7 +196,7 @@ def test_permissions_that_are_lost_while_it_runs_lose_nothing(catalogue_file: Pa
     assert is_consistent(f"sqlite:///{catalogue_file}")
 
 
-def test_a_folder_that_may_not_be_entered_is_not_taken_for_damage(catalogue_file: Path) -> None:
+def test_an_inaccessible_folder_is_not_reported_as_damage(catalogue_file: Path) -> None:
     script = (
         "import sys; from lexarium.store.database import Database\n"
         "try: print(Database(sys.argv[1]).backend.find_damage())\n"
@@ -226,7 +226,7 @@ def large_catalogue_file(tmp_path: Path) -> Path:
     return tmp_path / "many.db"
 
 
-def test_a_damaged_page_is_told_of_and_never_served_as_if_it_were_whole(large_catalogue_file: Path) -> None:
+def test_a_damaged_page_is_reported_and_never_served(large_catalogue_file: Path) -> None:
     corrupt_pages(large_catalogue_file, b"trm_0150")
     checked = run_cli("check", "--database", f"sqlite:///{large_catalogue_file}")
     assert checked.returncode == 1
@@ -245,7 +245,7 @@ def test_a_damaged_page_is_told_of_and_never_served_as_if_it_were_whole(large_ca
     assert "Traceback" not in server.log
 
 
-def test_a_page_that_is_damaged_under_a_server_is_served_as_it_was_or_not_at_all(large_catalogue_file: Path) -> None:
+def test_a_page_damaged_at_runtime_is_served_unchanged_or_not_at_all(large_catalogue_file: Path) -> None:
     with Server(
         f"sqlite:///{large_catalogue_file}", LEXARIUM_INDEX=str(large_catalogue_file.parent / "index")
     ) as server:
@@ -277,7 +277,7 @@ def run_indexed_server(tmp_path: Path) -> Iterator[tuple[Server, str, Path]]:
     assert "Traceback" not in server.log
 
 
-def test_an_index_that_is_removed_under_a_server_is_made_anew(tmp_path: Path) -> None:
+def test_an_index_removed_at_runtime_is_rebuilt(tmp_path: Path) -> None:
     with run_indexed_server(tmp_path) as (server, _, folder):
         server.drain_log()
         server.wait_until_ready()
@@ -286,7 +286,7 @@ def test_an_index_that_is_removed_under_a_server_is_made_anew(tmp_path: Path) ->
         wait_until(lambda: server.log.count("Search index rebuilt") > before)
 
 
-def test_an_index_that_is_overwritten_under_a_server_is_made_anew(tmp_path: Path) -> None:
+def test_an_index_overwritten_at_runtime_is_rebuilt(tmp_path: Path) -> None:
     with run_indexed_server(tmp_path) as (server, token, folder):
         for path in filter(Path.is_file, folder.rglob("*")):
             with path.open("r+b") as file:  # not truncated: that would kill processes that have it mapped
@@ -297,7 +297,7 @@ def test_an_index_that_is_overwritten_under_a_server_is_made_anew(tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["a file", "rubbish"])
-def test_an_index_that_is_none_when_a_server_starts_is_made_anew(tmp_path: Path, damage: str) -> None:
+def test_an_invalid_index_is_rebuilt_at_start(tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "index"
     with run_indexed_server(tmp_path):
         pass
@@ -309,9 +309,7 @@ def test_an_index_that_is_none_when_a_server_starts_is_made_anew(tmp_path: Path,
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o555])
-def test_an_index_that_may_not_be_used_is_told_once_and_at_once_and_used_when_it_may_be(
-    tmp_path: Path, mode: int
-) -> None:
+def test_an_inaccessible_index_is_reported_once_and_used_as_soon_as_possible(tmp_path: Path, mode: int) -> None:
     with run_indexed_server(tmp_path) as (_, _, folder):
         pass
     current = IndexDirectory(folder).current_path()
@@ -336,7 +334,7 @@ def test_an_index_that_may_not_be_used_is_told_once_and_at_once_and_used_when_it
 
 
 @pytest.mark.parametrize("arguments", [["search", "before"], ["reindex"]])
-def test_a_command_that_may_not_use_the_index_says_so(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_command_without_access_to_the_index_says_so(tmp_path: Path, arguments: list[str]) -> None:
     with run_indexed_server(tmp_path) as (_, _, folder):
         pass
     folder.chmod(0)
@@ -352,7 +350,7 @@ def test_a_command_that_may_not_use_the_index_says_so(tmp_path: Path, arguments:
 
 
 @pytest.mark.full
-def test_a_clock_that_is_set_back_changes_no_order_and_loses_nothing(tmp_path: Path) -> None:
+def test_setting_the_clock_back_changes_no_order_and_loses_nothing(tmp_path: Path) -> None:
     clock, url = FakeClock(tmp_path / "clock"), f"sqlite:///{tmp_path}/catalogue.db"
     with FakeClockServer(url, clock) as server:
         token = server.create_token("curator")
@@ -379,7 +377,7 @@ def test_a_clock_that_is_set_back_changes_no_order_and_loses_nothing(tmp_path: P
     assert is_consistent(url)
 
 
-def test_a_token_expires_by_the_clock_that_there_is(tmp_path: Path) -> None:
+def test_a_token_expires_by_the_current_clock(tmp_path: Path) -> None:
     clock, url = FakeClock(tmp_path / "clock"), f"sqlite:///{tmp_path}/catalogue.db"
     with FakeClockServer(url, clock) as server:
         admin = server.create_token("admin")
@@ -394,7 +392,7 @@ def test_a_token_expires_by_the_clock_that_there_is(tmp_path: Path) -> None:
     assert is_consistent(url)
 
 
-def test_what_was_put_off_by_a_clock_that_is_set_back_since_is_not_put_off_for_as_long(database: Database) -> None:
+def test_delays_scheduled_before_the_clock_was_set_back_are_shortened(database: Database) -> None:
     at = 1_700_000_000_000
     hook = Webhook("whk_1", "https://example.org", ("whsec_x",), (), (), seq=0, created=at, due=at + 30 * DAY_MS)
     with database.write() as transaction:

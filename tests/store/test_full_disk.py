@@ -16,7 +16,7 @@ def is_read_only(response: HttpResponse) -> bool:
     return (response.json["reads"], response.json["writes"]) == (True, False)
 
 
-def test_a_server_is_not_ready_to_write_while_the_disk_of_its_file_is_full(tmp_path: Path) -> None:
+def test_a_server_with_a_full_disk_is_not_ready_to_write(tmp_path: Path) -> None:
     with mount_small_disk(tmp_path / "disk", 6_000) as disk:
         url = f"sqlite:///{disk.path}/catalogue.db"
         with Server(url, "--workers", "2", LEXARIUM_INDEX=str(tmp_path / "index")) as server:
@@ -65,7 +65,9 @@ def backup(sample_paths: list[Path], tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("target", ["missing", "empty file", "empty catalogue"])
-def test_a_restore_that_finds_no_room_leaves_its_target_as_it_was(backup: Path, tmp_path: Path, target: str) -> None:
+def test_a_restore_without_enough_disk_space_leaves_its_target_unchanged(
+    backup: Path, tmp_path: Path, target: str
+) -> None:
     size = backup.stat().st_size // 1024
     with mount_small_disk(tmp_path / "disk", size // 2) as disk:
         file = disk.path / "catalogue.db"
@@ -92,7 +94,7 @@ def test_a_restore_that_finds_no_room_leaves_its_target_as_it_was(backup: Path, 
         assert 0 in codes
 
 
-def test_a_restore_that_finds_no_room_for_its_own_copy_says_where(backup: Path, tmp_path: Path) -> None:
+def test_a_restore_without_enough_space_for_its_temporary_copy_names_the_folder(backup: Path, tmp_path: Path) -> None:
     target = tmp_path / "restored.db"
     with mount_small_disk(tmp_path / "disk", backup.stat().st_size // 2048) as disk:
         result = run_cli("restore", backup, "--database", f"sqlite:///{target}", TMPDIR=str(disk.path))

@@ -55,7 +55,7 @@ def list_ids(database: Database, kind: str) -> list[str]:
         ]
 
 
-def test_a_write_is_the_record_and_its_row_in_the_log(database: Database) -> None:
+def test_a_write_stores_the_record_and_its_log_entry(database: Database) -> None:
     with database.write() as transaction:
         save_entries(transaction, build_log_entry("one"), build_log_entry("two"))
     with database.write() as transaction:
@@ -74,7 +74,7 @@ def test_a_write_is_the_record_and_its_row_in_the_log(database: Database) -> Non
     assert database.get_position().revision == 3
 
 
-def test_a_write_that_fails_leaves_nothing(database: Database) -> None:
+def test_a_failed_write_stores_nothing(database: Database) -> None:
     with pytest.raises(RuntimeError, match="on purpose"), database.write() as transaction:
         save_entries(transaction, build_log_entry("one"))
         change_log.update_relations(transaction, [Relation("trm_one", "KINDOF", "trm_two")], [])
@@ -86,7 +86,7 @@ def test_a_write_that_fails_leaves_nothing(database: Database) -> None:
     assert database.get_position().revision == 0
 
 
-def test_a_reader_sees_one_state_while_others_write(database: Database) -> None:
+def test_a_reader_sees_a_consistent_snapshot_during_writes(database: Database) -> None:
     with database.write() as transaction:
         save_entries(transaction, build_log_entry("one"))
     with database.read() as connection:
@@ -97,7 +97,7 @@ def test_a_reader_sees_one_state_while_others_write(database: Database) -> None:
     assert list_ids(database, "concept") == ["trm_one", "trm_two"]
 
 
-def test_writers_take_turns_and_seq_has_no_gaps(database: Database) -> None:
+def test_writes_are_serialized_and_seq_has_no_gaps(database: Database) -> None:
     def write(number: int) -> None:
         with database.write() as transaction:
             save_entries(transaction, build_log_entry(f"n{number}"))
@@ -110,7 +110,7 @@ def test_writers_take_turns_and_seq_has_no_gaps(database: Database) -> None:
     assert database.get_position().revision == 40
 
 
-def test_another_process_hears_of_a_write(url: str) -> None:
+def test_another_process_is_notified_of_a_write(url: str) -> None:
     one, other = open_database(url), open_database(url)
     assert other.get_position().revision == 0
     with one.write() as transaction:
@@ -129,7 +129,7 @@ def test_another_process_hears_of_a_write(url: str) -> None:
     other.close()
 
 
-def test_processes_of_a_node_stand_where_any_of_them_does(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_processes_of_a_node_share_the_latest_known_position(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     shared = tmp_path / "mark"
     shared.touch()
     one, other = NodeState(shared), NodeState(shared)
@@ -152,7 +152,7 @@ def test_processes_of_a_node_stand_where_any_of_them_does(new_url: DatabaseUrlFa
         node.close()
 
 
-def test_what_was_before_a_loss_never_comes_back(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_positions_from_before_a_loss_of_writes_are_never_reused(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     """Writes are lost by promotion of a lagging standby, or by restoring an older backup."""
     url = new_url("postgres")
     path = tmp_path / "mark"
@@ -179,7 +179,7 @@ def test_what_was_before_a_loss_never_comes_back(new_url: DatabaseUrlFactory, tm
     node.close()
 
 
-def test_a_write_that_cannot_be_written_takes_only_those_with_it_that_share_its_rows(
+def test_a_write_that_fails_on_flush_fails_only_writes_that_share_its_rows(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A later write of the same group flushes the rows of an earlier one: both fail, the next does not."""
@@ -229,7 +229,7 @@ STUCK_TRIGGERS = {
 }
 
 
-def test_order_is_by_code_point(database: Database) -> None:
+def test_names_are_ordered_by_code_point(database: Database) -> None:
     names = ["b", "a", "B", "A", "ä", "Z", "z", "_", "é", "e", "~", "\U0001f9e0", "\uffee", "a b", "a-b", "ab"]
     with database.write() as transaction:
         save_entries(transaction, *(build_log_entry(name, suffix=str(number)) for number, name in enumerate(names)))
@@ -242,7 +242,7 @@ def test_order_is_by_code_point(database: Database) -> None:
     assert list_ids(database, "disorder") == [f"dso_{name}" for name in sorted("bBaA_09é")]
 
 
-def test_a_name_is_found_as_spelt_then_ignoring_case_then_by_lowest_id(database: Database) -> None:
+def test_a_name_is_looked_up_by_spelling_then_ignoring_case_then_by_lowest_id(database: Database) -> None:
     names = {"3": "Straße", "1": "STRASSE", "2": "strasse", "5": "Cafe\u0301", "6": "I"}
     with database.write() as transaction:
         save_entries(transaction, *(build_log_entry(name, suffix=suffix) for suffix, name in names.items()))
@@ -264,14 +264,14 @@ def test_a_name_is_found_as_spelt_then_ignoring_case_then_by_lowest_id(database:
         assert find_id("none") is None
 
 
-def test_a_new_database_gets_an_epoch_of_its_own(blank_url: DatabaseUrlFactory) -> None:
+def test_a_new_database_gets_a_unique_epoch(blank_url: DatabaseUrlFactory) -> None:
     databases = [open_database(blank_url("sqlite")) for _ in range(2)]
     assert len({database.get_position().epoch for database in databases}) == 2
     for database in databases:
         database.close()
 
 
-def test_what_is_told_at_once_is_what_a_transaction_tells(database: Database) -> None:
+def test_reading_with_position_equals_reading_in_a_transaction(database: Database) -> None:
     with database.write() as transaction:
         save_entries(transaction, build_log_entry("one"))
     for identifier, exists in (("trm_one", True), ("trm_none", False)):
@@ -293,7 +293,7 @@ def test_a_new_database_has_the_schema(database: Database, url: str) -> None:
         assert compare_metadata(context, metadata) == []
 
 
-def test_indexes_of_a_part_of_a_table_are_so_on_either_engine(database: Database) -> None:
+def test_partial_indexes_are_partial_on_both_engines(database: Database) -> None:
     catalogue = "sqlite_master WHERE type = 'index'" if database.is_embedded else "pg_indexes"
     column = "sql" if database.is_embedded else "indexdef"
     partial_ones = {str(index.name) for table in metadata.tables.values() for index in table.indexes if index.kwargs}
@@ -305,7 +305,7 @@ def test_indexes_of_a_part_of_a_table_are_so_on_either_engine(database: Database
     assert len(partial_indexes) == 4
 
 
-def test_a_write_ahead_log_is_waited_for_where_another_writes(tmp_path: Path) -> None:
+def test_switching_to_the_write_ahead_log_waits_for_another_writer(tmp_path: Path) -> None:
     file = tmp_path / "catalogue.db"
     open_database(f"sqlite:///{file}").close()
     with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
@@ -323,12 +323,12 @@ def test_a_write_ahead_log_is_waited_for_where_another_writes(tmp_path: Path) ->
         assert another.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_the_newest_step_is_the_one_that_is_known() -> None:
+def test_the_schema_version_is_that_of_the_newest_migration() -> None:
     assert ScriptDirectory(str(Path(migrations.__file__).parent)).get_current_head() == migrations.SCHEMA_VERSION
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_two_that_migrate_at_once_agree(engine: str, blank_url: DatabaseUrlFactory) -> None:
+def test_concurrent_migrations_create_one_database(engine: str, blank_url: DatabaseUrlFactory) -> None:
     url = blank_url(engine)
     with ThreadPoolExecutor(4) as threads:
         databases = list(threads.map(lambda _: open_database(url), range(4)))
@@ -386,14 +386,14 @@ def test_an_upgrade_is_done_once_and_counts_as_a_write(url: str) -> None:
         database.close()
 
 
-def test_a_newer_database_is_refused_with_a_clear_sentence(database: Database) -> None:
+def test_a_newer_database_is_rejected_with_a_clear_message(database: Database) -> None:
     with database.write() as transaction:
         transaction.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(SchemaTooNew, match=r"newer Lexarium.*9999.*Upgrade"):
         upgrade_schema(database)
 
 
-def test_a_new_file_is_its_owners_alone_and_one_that_is_there_keeps_its_permissions(tmp_path: Path) -> None:
+def test_a_new_file_is_accessible_to_its_owner_only_and_an_existing_one_keeps_its_permissions(tmp_path: Path) -> None:
     file = tmp_path / "new.db"
     for mode in (0o600, 0o640):
         database = open_database(f"sqlite:///{file}")
@@ -406,7 +406,7 @@ def test_a_new_file_is_its_owners_alone_and_one_that_is_there_keeps_its_permissi
         file.chmod(0o640)
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_by_name(tmp_path: Path) -> None:
     path = tmp_path / "broken.db"
     open_database(f"sqlite:///{path}").close()
     path.write_bytes(b"x" * 5000)
@@ -414,7 +414,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         open_database(f"sqlite:///{path}")
 
 
-def test_a_writer_that_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_waits_too_long_for_the_lock_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lexarium.store.engine.sqlite._LOCK_TIMEOUT_SECONDS", 0)
     path = tmp_path / "busy.db"
     database = open_database(f"sqlite:///{path}")
@@ -426,7 +426,7 @@ def test_a_writer_that_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: py
     database.close()
 
 
-def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: DatabaseUrlFactory) -> None:
+def test_too_long_keys_are_truncated_by_the_upgrade(new_url: DatabaseUrlFactory) -> None:
     database = open_database(new_url("sqlite"))
     name = "x" * 3_000
     with database.write() as transaction:
@@ -457,7 +457,7 @@ def test_keys_that_are_too_long_are_cut_by_the_upgrade(new_url: DatabaseUrlFacto
     database.close()
 
 
-def test_a_page_by_id_is_read_from_its_place_on(new_url: DatabaseUrlFactory) -> None:
+def test_a_page_by_id_is_read_from_its_first_row(new_url: DatabaseUrlFactory) -> None:
     """PostgreSQL may scan the log twice: both times from the start of the page, in either direction."""
     database = open_database(new_url("postgres"))
     with database.write() as transaction:
@@ -476,7 +476,7 @@ def test_a_page_by_id_is_read_from_its_place_on(new_url: DatabaseUrlFactory) -> 
     database.close()
 
 
-def test_a_page_of_named_records_is_read_by_their_ids(tmp_path: Path) -> None:
+def test_a_page_of_given_ids_is_read_by_index(tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path / 'catalogue.db'}")
     executed = record_statements(database)
     with database.read() as connection:
@@ -504,7 +504,7 @@ def list_row_counts(plan: dict[str, Any]) -> list[float]:
     return [own_rows, *(rows for part in plan.get("Plans", []) for rows in list_row_counts(part))]
 
 
-def test_records_of_the_past_are_counted_once(database: Database) -> None:
+def test_counts_of_past_revisions_are_cached(database: Database) -> None:
     with database.write() as transaction:
         save_entries(transaction, *(build_log_entry(f"{number:04}") for number in range(1_100)))
     with database.write() as transaction:
@@ -520,7 +520,7 @@ def test_records_of_the_past_are_counted_once(database: Database) -> None:
     assert len(counting) == 3  # of the oldest; of the present and of what changed since the other, which is nearer
 
 
-def test_new_records_are_written_together_and_none_by_a_statement_of_its_own(database: Database) -> None:
+def test_new_records_of_a_transaction_are_inserted_together(database: Database) -> None:
     caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
     executed = record_statements(database)
     with database.write() as transaction:
@@ -534,7 +534,7 @@ def test_new_records_are_written_together_and_none_by_a_statement_of_its_own(dat
     assert [len(rows) for rows in inserts] == [3, 3]  # records and log rows
 
 
-def test_a_disk_that_is_full_in_the_midst_of_a_write_is_told_as_that(tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_during_a_write_is_reported_as_full(tmp_path: Path) -> None:
     """SQLite then rolls back the whole transaction, and the savepoint to roll back to is gone."""
     database = open_database(f"sqlite:///{tmp_path / 'catalogue.db'}")
     engine = database.backend.engine
@@ -555,7 +555,7 @@ def test_a_disk_that_is_full_in_the_midst_of_a_write_is_told_as_that(tmp_path: P
     database.close()
 
 
-def test_a_role_that_may_make_no_tables_is_told_what_it_lacks(blank_url: DatabaseUrlFactory) -> None:
+def test_missing_permissions_of_a_database_role_are_reported(blank_url: DatabaseUrlFactory) -> None:
     url = blank_url("postgres")
     role = f"poor_{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as connection:
@@ -572,7 +572,7 @@ def add_query(url: str, **parts: str) -> str:
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_in_another_encoding_is_refused(blank_url: DatabaseUrlFactory, encoding: str) -> None:
+def test_a_database_in_another_encoding_is_rejected(blank_url: DatabaseUrlFactory, encoding: str) -> None:
     url = blank_url("postgres")
     name = f"other_{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as connection:
@@ -581,13 +581,13 @@ def test_a_database_in_another_encoding_is_refused(blank_url: DatabaseUrlFactory
         open_database(add_query(url, dbname=name))
 
 
-def test_a_password_that_is_not_written_as_an_address_has_it_is_not_told(new_url: DatabaseUrlFactory) -> None:
+def test_an_unescaped_password_in_a_database_url_is_not_shown(new_url: DatabaseUrlFactory) -> None:
     with pytest.raises(SettingError, match="%40") as caught:
         Database("postgresql://lexarium:p@ss@localhost/lexarium")
     assert "ss" not in str(caught.value).replace("password", "").replace("address", "")
 
 
-def test_no_page_of_people_tokens_or_proposals_reads_or_sorts_a_whole_table(new_url: DatabaseUrlFactory) -> None:
+def test_paginated_queries_of_accounts_tokens_and_proposals_use_indexes(new_url: DatabaseUrlFactory) -> None:
     database, page_key = open_database(new_url("sqlite")), (1, "x")
     with database.read() as connection:
         queries: list[tuple[str, Any]] = []

@@ -52,7 +52,7 @@ BACKED_UP_VERSIONS = [version for version in VERSIONS if version < BACKUP_VERSIO
 EARLY_STEPS = (VERSIONS[1], VERSIONS[len(VERSIONS) // 2])
 
 
-def test_there_is_a_database_of_every_version() -> None:
+def test_there_is_a_test_database_of_every_version() -> None:
     steps = Path(migrations.__file__).parent / "versions"
     assert sorted(path.name[1:5] for path in steps.glob("v*.py")) == VERSIONS
     assert VERSIONS[-1] == SCHEMA_VERSION
@@ -78,9 +78,7 @@ def test_a_database_of_an_earlier_version_is_upgraded_and_serves_the_same_bytes(
 @pytest.mark.parametrize(
     "step", [*(pytest.param(early_step, marks=pytest.mark.full) for early_step in EARLY_STEPS), SCHEMA_VERSION]
 )
-def test_an_upgrade_that_is_killed_midway_has_changed_nothing_and_can_be_done_again(
-    version: str, step: str, old_url: str
-) -> None:
+def test_a_killed_upgrade_changes_nothing_and_can_be_repeated(version: str, step: str, old_url: str) -> None:
     result = subprocess.run([sys.executable, "-c", KILL_AT_STEP_SCRIPT, old_url, step], check=False)
     assert result.returncode == -signal.SIGKILL
     check_upgrade(old_url, version)
@@ -123,7 +121,7 @@ def test_a_database_that_needs_no_backup_is_upgraded_by_any_command(version: str
 @pytest.mark.parametrize(
     "command", [("serve", "--port", "0"), ("user", "list"), ("import", "x.csv"), ("vocabulary", "list"), ("check",)]
 )
-def test_a_command_other_than_migrate_leaves_an_old_database_as_it_is_and_says_what_to_do(
+def test_commands_other_than_migrate_leave_an_old_database_unchanged_and_suggest_migrate(
     version: str, old_url: str, command: tuple[str, ...]
 ) -> None:
     result = run_cli(*command, "--database", old_url)
@@ -133,7 +131,7 @@ def test_a_command_other_than_migrate_leaves_an_old_database_as_it_is_and_says_w
 
 
 @pytest.mark.parametrize("version", BACKED_UP_VERSIONS)
-def test_migrate_backs_an_old_database_up_before_it_upgrades_it(
+def test_migrate_backs_up_an_old_database_before_upgrading_it(
     version: str, old_url: str, tmp_path: Path, blank_url: DatabaseUrlFactory
 ) -> None:
     file = tmp_path / "kept.db"
@@ -154,7 +152,7 @@ def test_migrate_backs_an_old_database_up_before_it_upgrades_it(
 
 
 @pytest.mark.parametrize("version", BACKED_UP_VERSIONS)
-def test_migrate_changes_nothing_where_the_backup_cannot_be_made(version: str, old_url: str, tmp_path: Path) -> None:
+def test_migrate_changes_nothing_if_the_backup_fails(version: str, old_url: str, tmp_path: Path) -> None:
     file = tmp_path / "kept.db"
     file.touch()
     result = run_cli("migrate", "--backup", file, "--database", old_url)
@@ -165,7 +163,9 @@ def test_migrate_changes_nothing_where_the_backup_cannot_be_made(version: str, o
 
 
 @pytest.mark.parametrize("version", BACKED_UP_VERSIONS)
-def test_migrate_needs_room_for_the_backup(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrate_requires_enough_disk_space_for_the_backup(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database = Database(create_old_database(version, tmp_path / "old.db"))
     monkeypatch.setattr("shutil.disk_usage", lambda _: DiskUsage(1, 1, 0))
     with pytest.raises(

@@ -86,7 +86,7 @@ def list_mentions(server: Server, text: str, query: str = "") -> list[str]:
     return [annotation["text"] for annotation in get_annotations(post_text(server, text, query=query))]
 
 
-def test_every_mention_is_told_with_its_place_and_record(shared_server: Server, memory: dict[str, Any]) -> None:
+def test_every_mention_has_its_position_and_record(shared_server: Server, memory: dict[str, Any]) -> None:
     text = "𝕎 Ⱥ: Working\nmemories (WM, not wm) and a short-term store."
     record_summary = {"id": memory["id"], "name": "working memory", "vocabulary": "main", "collection": "concept"}
     spans = [(5, 21), (23, 25), (41, 57)]
@@ -109,7 +109,7 @@ def test_an_ambiguous_name_is_listed_once_for_each_record(shared_server: Server,
     assert {(annotation["start"], annotation["end"]) for annotation in annotations} == {(0, 15)}
 
 
-def test_a_collection_is_looked_in_alone_where_it_is_named(shared_server: Server, curator: str) -> None:
+def test_a_text_can_be_annotated_with_one_collection(shared_server: Server, curator: str) -> None:
     create_record(shared_server, curator, "concept", "tapping")
     create_record(shared_server, curator, "task", "finger tapping")
     create_record(shared_server, curator, "contrast", "finger tapping versus rest")
@@ -119,7 +119,7 @@ def test_a_collection_is_looked_in_alone_where_it_is_named(shared_server: Server
     assert list_mentions(shared_server, text, "?collection=contrast") == [text]
 
 
-def test_what_was_just_written_is_found_at_once_and_what_went_is_not(shared_server: Server, curator: str) -> None:
+def test_new_names_are_found_at_once_and_removed_ones_are_not(shared_server: Server, curator: str) -> None:
     assert list_mentions(shared_server, "flumming and grobbling") == []
     record = create_record(shared_server, curator, "concept", "flumming")
     assert list_mentions(shared_server, "flumming and grobbling") == ["flumming"]
@@ -131,7 +131,7 @@ def test_what_was_just_written_is_found_at_once_and_what_went_is_not(shared_serv
     assert list_mentions(shared_server, "flumming and grobbling") == []
 
 
-def test_a_text_of_ten_megabytes_is_annotated_whole(shared_server: Server, memory: dict[str, Any]) -> None:
+def test_a_text_of_ten_megabytes_is_annotated_completely(shared_server: Server, memory: dict[str, Any]) -> None:
     line = "Nothing much about a working memory that is held in mind for a while, and so on. "
     text = line * (10_000_000 // len(line))
     annotations = get_annotations(post_text(shared_server, text))
@@ -148,7 +148,7 @@ def test_a_text_of_ten_megabytes_is_annotated_whole(shared_server: Server, memor
      "e" + "\u0301" * 500_000, "'" * 1_000_000, "工" * 300_000, "\ufeff\uffff\U0010ffff"],
     ids=["no-space", "only-spaces", "controls", "right-to-left", "accents", "apostrophes", "han", "odd"],
 )  # fmt: skip
-def test_any_text_is_answered(shared_server: Server, memory: dict[str, Any], text: str) -> None:
+def test_any_text_can_be_annotated(shared_server: Server, memory: dict[str, Any], text: str) -> None:
     # After a space: text without one may be an unfinished word.
     annotations = get_annotations(
         post_text(shared_server, f"working memory, {text[: 10_000_000 - 40]}, working memory")
@@ -176,7 +176,7 @@ def test_any_text_is_answered(shared_server: Server, memory: dict[str, Any], tex
         (b"x", "text/plain", "?lang=en", (422, "lang")),
     ],
 )  # fmt: skip
-def test_what_cannot_be_annotated_is_refused_with_the_reason(
+def test_an_invalid_annotation_request_is_rejected_with_the_reason(
     shared_server: Server, body: bytes, kind: str, query: str, expected: tuple[int, str]
 ) -> None:
     response = post_text(shared_server, body, kind, query)
@@ -184,7 +184,7 @@ def test_what_cannot_be_annotated_is_refused_with_the_reason(
     assert expected[1] in response.json["detail"]
 
 
-def test_a_body_of_unknown_length_is_refused_once_it_is_too_large(shared_server: Server) -> None:
+def test_a_body_of_unknown_length_is_rejected_as_soon_as_it_is_too_large(shared_server: Server) -> None:
     connection = shared_server.connect()
     chunks = (b"x" * 65_536 for _ in range(170))
     try:
@@ -196,7 +196,7 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_large(shared_server:
         connection.close()
 
 
-def test_many_texts_at_a_time_are_each_answered_while_terms_are_written(
+def test_concurrent_texts_are_annotated_while_terms_are_written(
     shared_server: Server, curator: str, memory: dict[str, Any]
 ) -> None:
     text = "a working memory span " * 5_000
@@ -215,7 +215,7 @@ def test_many_texts_at_a_time_are_each_answered_while_terms_are_written(
     assert counts == [5_000] * 8
 
 
-def test_the_reference_tells_of_it(shared_server: Server) -> None:
+def test_the_operation_is_documented(shared_server: Server) -> None:
     operation = shared_server.get("/openapi.json").json["paths"][ANNOTATE_PATH]["post"]
     assert set(operation["requestBody"]["content"]) == {"text/plain", "application/json"}
     assert "example" in operation["responses"]["200"]["content"]["application/json"]
@@ -253,7 +253,7 @@ def test_the_command_counts_the_terms_of_each_document(catalogue: str, tmp_path:
     assert {row["collection"] for row in parse_csv(second_result.stdout)} == {"concept", "task"}
 
 
-def test_the_command_tells_every_place_in_json(catalogue: str, tmp_path: Path) -> None:
+def test_the_command_prints_every_mention_as_json(catalogue: str, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("— working\nmemory")
     (tmp_path / "none.txt").write_text("")
     result = run_cli("annotate", tmp_path / "text.txt", tmp_path / "none.txt", "--json", "--database", catalogue)
@@ -274,7 +274,7 @@ def test_the_command_reads_standard_input(sample: str) -> None:
     assert [(row["document"], row["count"]) for row in parse_csv(result.stdout)] == [("standard input", "1")]
 
 
-def test_on_a_terminal_the_command_prints_a_table_unless_csv_is_asked_for(sample: str, tmp_path: Path) -> None:
+def test_on_a_terminal_the_command_prints_a_table_unless_csv_is_requested(sample: str, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("working memory")
     for options, header in (([], False), (["--csv"], True)):
         main_fd, side_fd = pty.openpty()
@@ -288,7 +288,9 @@ def test_on_a_terminal_the_command_prints_a_table_unless_csv_is_asked_for(sample
 
 
 @pytest.mark.parametrize("options", [[], ["--csv"], ["--json"]])
-def test_no_bar_gets_between_the_lines_on_a_terminal(sample: str, tmp_path: Path, options: list[str]) -> None:
+def test_no_progress_bar_is_printed_between_results_on_a_terminal(
+    sample: str, tmp_path: Path, options: list[str]
+) -> None:
     (tmp_path / "text.txt").write_text("working memory")
     main_fd, side_fd = pty.openpty()
     command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "text.txt"), "--database", sample]
@@ -308,7 +310,7 @@ def test_the_command_reads_a_named_pipe(sample: str, tmp_path: Path) -> None:
     assert [row["count"] for row in parse_csv(process.communicate(timeout=DEADLINE_SECONDS)[0])] == ["1"]
 
 
-def test_files_that_cannot_be_read_are_told_all_at_once(sample: str, tmp_path: Path) -> None:
+def test_all_unreadable_files_are_reported_at_once(sample: str, tmp_path: Path) -> None:
     result = run_cli("annotate", tmp_path / "a.txt", tmp_path / "b.txt", tmp_path, "--database", sample)
     assert (result.returncode, result.stdout) == (1, "")
     assert all(name in result.stderr for name in ("a.txt", "b.txt", "directory"))
@@ -323,7 +325,7 @@ def test_a_cell_that_a_spreadsheet_would_run_is_escaped(
     assert parse_csv(result.stdout)[0]["document"] == "'=cmd"
 
 
-def test_an_answer_stops_after_a_million_annotations_and_says_so() -> None:
+def test_a_response_is_truncated_after_a_million_annotations_and_says_so() -> None:
     terms = tuple(DictionaryTerm(f"trm_{number}", "memory", "concept") for number in range(1_000))
     mention = Mention(0, 6, "memory", terms)
     for mentions, expected, end in (
@@ -335,7 +337,7 @@ def test_an_answer_stops_after_a_million_annotations_and_says_so() -> None:
         assert chunks[-1] == end
 
 
-def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
+def test_at_most_two_texts_are_read_concurrently() -> None:
     reading: list[int] = []
     concurrency: list[int] = []
     go_on = threading.Event()
@@ -362,7 +364,7 @@ def test_two_texts_at_a_time_are_read_and_others_wait_their_turn() -> None:
     assert max(concurrency) == 2
 
 
-def test_names_that_are_long_in_coming_are_a_503_that_says_when_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_gets_a_503_with_retry_after_while_names_are_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     coming: Future[Annotator] = Future()
     annotating = SimpleNamespace(get_current=lambda: coming)
     monkeypatch.setattr("lexarium.web.annotator._WAIT_SECONDS", 0)
@@ -371,7 +373,7 @@ def test_names_that_are_long_in_coming_are_a_503_that_says_when_to_try_again(mon
     assert (error.value.status, "Retry-After" in error.value.headers) == (503, True)
 
 
-def test_names_that_could_not_be_read_are_read_on_at_the_next_call(
+def test_loading_names_continues_after_an_error(
     database: Database, sample_paths: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import_files(database, sample_paths)
@@ -429,7 +431,7 @@ class TestFile:
         assert self.find_texts(start(), "a working memory") == ["working memory"]
         assert reads == []
 
-    def test_after_a_start_only_what_has_changed_is_read(
+    def test_after_a_start_only_changes_are_read(
         self, start: Callable[[], AnnotatorCache], reads: list[int], database: Database
     ) -> None:
         self.find_texts(start(), "")
@@ -440,7 +442,7 @@ class TestFile:
         assert self.find_texts(start(), "flumming and working memory") == ["flumming", "working memory"]
         assert reads == [revision]
 
-    def test_after_many_changes_the_file_is_written_again(
+    def test_the_file_is_rewritten_after_many_changes(
         self,
         start: Callable[[], AnnotatorCache],
         reads: list[int],
@@ -458,7 +460,7 @@ class TestFile:
         assert reads == []
 
     @pytest.mark.parametrize("content", [b"", b"lexarium", bytes(1_000)])
-    def test_a_damaged_file_is_made_anew(
+    def test_a_damaged_file_is_rebuilt(
         self, start: Callable[[], AnnotatorCache], reads: list[int], tmp_path: Path, content: bytes
     ) -> None:
         self.find_texts(start(), "")
@@ -478,7 +480,7 @@ class TestFile:
         assert self.find_texts(start(), "a working memory") == ["working memory"]
         assert reads[0] == 0
 
-    def test_a_folder_that_cannot_be_written_keeps_nobody_from_annotating(
+    def test_annotation_works_without_a_writable_folder(
         self, database: Database, sample_paths: list[Path], tmp_path: Path
     ) -> None:
         import_files(database, sample_paths)
@@ -486,7 +488,7 @@ class TestFile:
         cache = AnnotatorCache(database, str(tmp_path / "file" / "folder"))
         assert self.find_texts(cache, "a working memory") == ["working memory"]
 
-    def test_a_server_reads_the_file_that_the_one_before_it_wrote(self, url: str, tmp_path: Path) -> None:
+    def test_a_server_reads_the_file_written_by_the_previous_one(self, url: str, tmp_path: Path) -> None:
         path = tmp_path / "annotator"
         with Server(url, "--sample", LEXARIUM_INDEX=str(tmp_path)) as server:
             assert list_mentions(server, "a working memory") == ["working memory"]

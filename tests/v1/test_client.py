@@ -68,7 +68,7 @@ def require_published(saved: object) -> Record:
 # Reading
 
 
-def test_a_list_is_every_record_page_by_page(
+def test_a_list_iterates_over_all_pages(
     sqlite_sample: Server, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "_PAGE_SIZE", 50)
@@ -82,7 +82,7 @@ def test_a_list_is_every_record_page_by_page(
         assert records.total == len(entries)
 
 
-def test_filters_are_those_of_the_service(catalogue: Catalogue) -> None:
+def test_filters_are_passed_to_the_service(catalogue: Catalogue) -> None:
     memory = list(catalogue.concepts(class_="ctp_memory", sort="-name"))
     assert memory
     assert {record["id_concept_class"] for record in memory} == {"ctp_memory"}
@@ -95,7 +95,7 @@ def test_filters_are_those_of_the_service(catalogue: Catalogue) -> None:
     assert error.value.status == 422
 
 
-def test_every_way_to_read_gives_what_the_service_has(catalogue: Catalogue) -> None:
+def test_every_read_method_returns_the_data_of_the_service(catalogue: Catalogue) -> None:
     hit = catalogue.search("work mem", collection="concept", limit=3)[0]
     assert hit["name"] == "working memory"
     record = catalogue.get(hit["id"])
@@ -115,7 +115,7 @@ def test_every_way_to_read_gives_what_the_service_has(catalogue: Catalogue) -> N
     assert catalogue.about()["counts"]["concept"] >= 100
 
 
-def test_changes_are_every_change_in_order(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_are_complete_and_in_order(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAGE_SIZE", 100)
     revision = catalogue.about()["revision"]
     changes = list(catalogue.changes())
@@ -128,13 +128,13 @@ def test_changes_are_every_change_in_order(catalogue: Catalogue, monkeypatch: py
     assert change["record"]["name"] == "What is new"
 
 
-def test_a_record_that_is_not_there_is_told_with_the_services_sentence(catalogue: Catalogue) -> None:
+def test_a_missing_record_raises_not_found_with_the_message_of_the_service(catalogue: Catalogue) -> None:
     with pytest.raises(NotFound, match="Record 'trm_nowhere' not found") as missing:
         catalogue.get("trm_nowhere")
     assert missing.value.status == 404
 
 
-def test_the_past_is_read_by_revision(catalogue: Catalogue) -> None:
+def test_past_states_are_read_by_revision(catalogue: Catalogue) -> None:
     record = require_published(catalogue.create("concept", name="Was"))
     revision = catalogue.about()["revision"]
     catalogue.update(record, name="Is")
@@ -145,7 +145,7 @@ def test_the_past_is_read_by_revision(catalogue: Catalogue) -> None:
 # Writing
 
 
-def test_a_record_is_made_changed_related_and_retired(catalogue: Catalogue) -> None:
+def test_a_record_is_created_changed_related_and_retired(catalogue: Catalogue) -> None:
     created = require_published(
         catalogue.create("concept", name="Made", aliases=[{"text": "M", "lang": "en", "scope": "exact"}])
     )
@@ -161,7 +161,7 @@ def test_a_record_is_made_changed_related_and_retired(catalogue: Catalogue) -> N
     assert error.value.problem["replaced_by"] == parent
 
 
-def test_a_record_that_was_changed_meanwhile_is_not_overwritten(catalogue: Catalogue) -> None:
+def test_a_record_changed_meanwhile_is_not_overwritten(catalogue: Catalogue) -> None:
     record = require_published(catalogue.create("concept", name="Mine"))
     catalogue.update(record["id"], name="Theirs")
     with pytest.raises(Stale, match="is at version 2, not 1") as error:
@@ -170,7 +170,7 @@ def test_a_record_that_was_changed_meanwhile_is_not_overwritten(catalogue: Catal
     assert require_published(catalogue.update(record["id"], definition_text="By its id."))["name"] == "Theirs"
 
 
-def test_every_wrong_field_is_told(catalogue: Catalogue) -> None:
+def test_all_invalid_fields_are_reported(catalogue: Catalogue) -> None:
     with pytest.raises(Refused) as error:
         catalogue.create("concept", name="", colour="red")
     assert error.value.status == 422
@@ -191,7 +191,7 @@ def test_a_batch_is_all_or_nothing(catalogue: Catalogue) -> None:
     assert catalogue.about()["revision"] == before
 
 
-def test_a_contributors_writes_are_proposals_that_a_curator_decides(
+def test_writes_of_a_contributor_become_proposals_that_a_curator_decides(
     sqlite_sample: Server, catalogue: Catalogue
 ) -> None:
     with Catalogue(f"http://127.0.0.1:{sqlite_sample.port}", sqlite_sample.create_token("contributor")) as contributor:
@@ -205,7 +205,7 @@ def test_a_contributors_writes_are_proposals_that_a_curator_decides(
         assert len(contributor.proposals()) == 4
 
 
-def test_writing_without_a_token_is_refused_in_the_services_words(sqlite_sample: Server) -> None:
+def test_writing_without_a_token_raises_the_message_of_the_service(sqlite_sample: Server) -> None:
     with Catalogue(f"http://127.0.0.1:{sqlite_sample.port}") as nobody, pytest.raises(Refused, match="Token") as error:
         nobody.create("concept", name="No")
     assert error.value.status == 401
@@ -214,14 +214,14 @@ def test_writing_without_a_token_is_refused_in_the_services_words(sqlite_sample:
 # Faulty connections
 
 
-def test_what_is_known_already_is_not_sent_again(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
+def test_cached_responses_are_revalidated(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
     first = list(proxied_catalogue.concepts())
     first[0]["name"] = "spoilt by the caller"
     assert next(iter(proxied_catalogue.concepts()))["name"] != "spoilt by the caller"
     assert [request.status for request in proxy.requests] == [200, 304]
 
 
-def test_what_is_kept_is_bounded(
+def test_the_cache_size_is_limited(
     proxy: FaultProxy, proxied_catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "_CACHE_BYTES", 20_000)
@@ -248,13 +248,15 @@ def test_what_is_kept_is_bounded(
         reply_with(200, b"not gzip", Content_Encoding="gzip"),
     ],
 )
-def test_a_read_outlives_trouble(proxy: FaultProxy, proxied_catalogue: Catalogue, fault: object) -> None:
+def test_reads_are_retried_after_transient_faults(
+    proxy: FaultProxy, proxied_catalogue: Catalogue, fault: object
+) -> None:
     proxy.faults.extend([fault, fault])  # type: ignore[list-item]
     assert proxied_catalogue.search("working memory")[0]["name"] == "working memory"
     assert len(proxy.requests) == 3
 
 
-def test_a_write_whose_answer_was_lost_is_done_once(
+def test_a_write_whose_response_was_lost_is_not_repeated(
     proxy: FaultProxy, proxied_catalogue: Catalogue, catalogue: Catalogue
 ) -> None:
     before = catalogue.about()["revision"]
@@ -273,7 +275,7 @@ def test_a_write_whose_answer_was_lost_is_done_once(
     assert catalogue.about()["revision"] == before + 6
 
 
-def test_a_service_that_stays_away_is_told_in_a_sentence(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
+def test_an_unreachable_service_raises_a_clear_error(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
     proxy.default_fault = drop_connection
     with pytest.raises(Unreachable, match=r"http://127.0.0.1:\d+ cannot be reached: "):
         proxied_catalogue.about()
@@ -286,7 +288,9 @@ def test_a_service_that_stays_away_is_told_in_a_sentence(proxy: FaultProxy, prox
 
 
 @pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"half": ', b"\xff", b"[" * 200_000])
-def test_what_is_no_lexarium_is_told_so(proxy: FaultProxy, proxied_catalogue: Catalogue, body: bytes) -> None:
+def test_a_server_that_is_not_lexarium_is_reported(
+    proxy: FaultProxy, proxied_catalogue: Catalogue, body: bytes
+) -> None:
     proxy.default_fault = reply_with(200, body)
     with pytest.raises(Unreachable, match="not a Lexarium"):
         proxied_catalogue.about()
@@ -295,7 +299,7 @@ def test_what_is_no_lexarium_is_told_so(proxy: FaultProxy, proxied_catalogue: Ca
         proxied_catalogue.about()
 
 
-def test_an_answer_without_end_is_cut_off(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
+def test_an_endless_response_is_cut_off(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
     proxy.default_fault = send_endless_body
     with pytest.raises(Unreachable, match="sent more than 67,108,864 bytes"):
         proxied_catalogue.about()
@@ -305,7 +309,7 @@ def test_an_answer_without_end_is_cut_off(proxy: FaultProxy, proxied_catalogue: 
     "location",
     ["http://example.org/api/v1", "file:///etc/passwd", "https://user@127.0.0.1/", "//[", "ftp://127.0.0.1/"],
 )
-def test_a_redirect_to_someone_else_is_not_followed(
+def test_a_redirect_to_another_host_is_not_followed(
     proxy: FaultProxy, proxied_catalogue: Catalogue, location: str
 ) -> None:
     proxy.default_fault = reply_with(302, Location=location)
@@ -314,13 +318,13 @@ def test_a_redirect_to_someone_else_is_not_followed(
     assert len(proxy.requests) == 1
 
 
-def test_redirects_end(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
+def test_redirect_loops_are_detected(proxy: FaultProxy, proxied_catalogue: Catalogue) -> None:
     proxy.default_fault = reply_with(302, Location="/api/v1")
     with pytest.raises(Unreachable, match="too many redirects"):
         proxied_catalogue.about()
 
 
-def test_a_server_that_has_moved_is_asked_there_from_then_on(proxy: FaultProxy, sqlite_sample: Server) -> None:
+def test_a_permanent_redirect_is_remembered(proxy: FaultProxy, sqlite_sample: Server) -> None:
     server_url = f"http://127.0.0.1:{sqlite_sample.port}"
     proxy.default_fault = reply_with(301, Location=f"{server_url}/api/v1")
     with Catalogue(proxy.url) as proxied_catalogue:
@@ -332,7 +336,7 @@ def test_a_server_that_has_moved_is_asked_there_from_then_on(proxy: FaultProxy, 
 @pytest.mark.parametrize(
     "address", ["example.org", "ftp://example.org", "http://", "http://[", "http://a b", "http://u:p@x"]
 )
-def test_an_address_that_is_none_is_refused(address: str) -> None:
+def test_an_invalid_url_is_rejected(address: str) -> None:
     with pytest.raises(LexariumError, match="is not a URL"):
         Catalogue(address)
 
@@ -340,7 +344,7 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 # Tables and files
 
 
-def test_rows_become_frames(catalogue: Catalogue) -> None:
+def test_records_are_converted_to_data_frames(catalogue: Catalogue) -> None:
     frame = catalogue.disorders().to_frame()
     assert isinstance(frame, pandas.DataFrame)
     assert set(frame["collection"]) == {"disorder"}
@@ -348,13 +352,15 @@ def test_rows_become_frames(catalogue: Catalogue) -> None:
     assert catalogue.search("memory", limit=3).to_frame()["name"][0] == "memory"
 
 
-def test_without_pandas_a_frame_is_refused_in_a_sentence(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_frame_without_pandas_raises_a_clear_error(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(LexariumError, match="pip install pandas"):
         catalogue.concepts().to_frame()
 
 
-def test_an_export_is_there_only_once_it_is_whole(
+def test_an_export_file_appears_only_when_complete(
     proxy: FaultProxy, proxied_catalogue: Catalogue, tmp_path: Path
 ) -> None:
     path = tmp_path / "out.ttl"
@@ -368,7 +374,7 @@ def test_an_export_is_there_only_once_it_is_whole(
     assert proxy.requests[-1].target == "/api/v1/export?format=skos&collection=concept"
 
 
-def test_an_export_is_compressed_as_its_name_ends_also_where_it_took_two_tries(
+def test_an_export_is_compressed_by_its_file_name_even_after_a_retry(
     proxy: FaultProxy, proxied_catalogue: Catalogue, tmp_path: Path
 ) -> None:
     proxy.faults.append(truncate_body)
@@ -381,7 +387,7 @@ def test_an_export_is_compressed_as_its_name_ends_also_where_it_took_two_tries(
 # Package and documentation
 
 
-def test_the_client_loads_nothing_of_the_server() -> None:
+def test_the_client_does_not_import_server_modules() -> None:
     script = "import sys, lexarium.client; print(*sorted(name for name in sys.modules if name.startswith('lexarium')))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert loaded == [
@@ -397,7 +403,7 @@ def test_the_client_loads_nothing_of_the_server() -> None:
     ]
 
 
-def test_the_page_of_the_client_is_so(
+def test_the_examples_in_the_documentation_of_the_client_work(
     sample_url: DatabaseUrlFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Run the code blocks in order on a fresh sample; the output of each is the block that follows it."""

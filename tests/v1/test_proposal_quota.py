@@ -19,7 +19,7 @@ def propose(client: V1Client, name: str = "x", **fields: str) -> HttpResponse:
     return client.send("POST", "proposals", {"collection": "concept", "change": {"name": name, **fields}})
 
 
-def test_a_contributor_over_the_quota_is_refused_until_some_are_decided(limited_server: Server) -> None:
+def test_a_contributor_over_the_quota_is_rejected_until_proposals_are_decided(limited_server: Server) -> None:
     contributor, other, curator = (V1Client(limited_server, role) for role in ("contributor", "contributor", "curator"))
     proposal_ids = [propose(contributor).json["id"] for _ in range(3)]
     for response in (
@@ -37,7 +37,7 @@ def test_a_contributor_over_the_quota_is_refused_until_some_are_decided(limited_
     assert propose(contributor).status == 202
 
 
-def test_the_bytes_of_open_proposals_are_bounded_too(limited_server: Server) -> None:
+def test_the_size_of_open_proposals_is_limited(limited_server: Server) -> None:
     contributor = V1Client(limited_server, "contributor")
     first = propose(contributor, definition_text="d" * 1_500)
     assert first.status == 202
@@ -54,7 +54,7 @@ def test_curators_have_no_quota(limited_server: Server) -> None:
     assert {propose(curator, definition_text="d" * 1_000).status for _ in range(5)} == {202}
 
 
-def test_a_page_keeps_what_was_typed_over_the_quota(limited_server: Server) -> None:
+def test_a_page_keeps_the_input_if_the_quota_is_exceeded(limited_server: Server) -> None:
     record = V1Client(limited_server, "curator").create(name="there")["id"]
     person = BrowserlessClient(limited_server)
     person.sign_in("contributor")

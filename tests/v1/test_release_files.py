@@ -46,7 +46,7 @@ def curator(server: Server) -> V1Client:
     return curator
 
 
-def test_a_file_has_a_checksum_once_it_was_requested(server: Server, curator: V1Client) -> None:
+def test_a_file_has_a_checksum_after_its_first_request(server: Server, curator: V1Client) -> None:
     listed = server.get(f"{PATH}").json["files"]
     assert [file["format"] for file in listed] == WRITABLE_FORMATS
     assert {(file["size"], file["sha256"], file["rendered"]) for file in listed} == {(None, None, None)}
@@ -63,7 +63,7 @@ def test_a_file_has_a_checksum_once_it_was_requested(server: Server, curator: V1
     assert server.get("/api/v1/releases").json["items"] == [server.get(PATH).json]
 
 
-def test_a_file_is_the_export_of_its_revision_whatever_has_changed_since(server: Server, curator: V1Client) -> None:
+def test_a_file_equals_the_export_of_its_revision_after_later_changes(server: Server, curator: V1Client) -> None:
     revision = server.get(PATH).json["revision"]
     curator.create(name="Tiger")
     for name in WRITABLE_FORMATS:
@@ -74,7 +74,7 @@ def test_a_file_is_the_export_of_its_revision_whatever_has_changed_since(server:
     assert b"Tiger" not in server.get("/api/v1/export?format=csv&release=2026.1&collection=concept").body
 
 
-def test_a_file_is_known_again_and_compressed(server: Server, curator: V1Client) -> None:
+def test_a_file_is_revalidated_and_compressed(server: Server, curator: V1Client) -> None:
     path = f"{PATH}/files/obo"
     head = server.request("HEAD", path)
     response = server.get(path)
@@ -92,7 +92,7 @@ def test_there_is_no_file_of_another_format_or_release(server: Server, curator: 
     assert list_file_rows(server.url) == []
 
 
-def test_the_bytes_stay_when_the_code_that_writes_them_changes(
+def test_a_file_stays_identical_when_the_code_that_renders_it_changes(
     server: Server, curator: V1Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = server.get(f"{PATH}/files/obo").body
@@ -105,7 +105,7 @@ def test_the_bytes_stay_when_the_code_that_writes_them_changes(
     database.close()
 
 
-def test_what_is_stored_is_what_is_served(server: Server, curator: V1Client) -> None:
+def test_the_stored_file_is_served(server: Server, curator: V1Client) -> None:
     server.get(f"{PATH}/files/csv")
     content, checksum = b"as it was rendered once", hashlib.sha256(b"as it was rendered once").hexdigest()
     database = open_database(server.url)
@@ -126,14 +126,14 @@ def test_what_is_stored_is_what_is_served(server: Server, curator: V1Client) -> 
     database.close()
 
 
-def test_the_command_stores_what_it_renders(server: Server, curator: V1Client, tmp_path: Path) -> None:
+def test_the_command_stores_the_file_it_renders(server: Server, curator: V1Client, tmp_path: Path) -> None:
     file = tmp_path / "release.nt"
     assert run_cli("export", "--release", "2026.1", "-o", file, "--database", server.url).returncode == 0
     assert list_file_rows(server.url) == [("2026.1", "ntriples")]
     assert server.get(f"{PATH}/files/ntriples").body == file.read_bytes()
 
 
-def test_the_first_rendering_counts_where_two_nodes_render_at_once(server: Server, curator: V1Client) -> None:
+def test_the_first_rendering_is_kept_when_two_nodes_render_concurrently(server: Server, curator: V1Client) -> None:
     database, other = open_database(server.url), open_database(server.url)
     release = database.run_read(get_release, "2026.1")
     first, second = (release_files.iter_rendering(node, release, FORMATS["jsonl"]) for node in (database, other))
@@ -145,7 +145,7 @@ def test_the_first_rendering_counts_where_two_nodes_render_at_once(server: Serve
     other.close()
 
 
-def test_a_large_file_is_stored_and_sent_in_parts(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_stored_and_sent_in_chunks(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [hashlib.sha256(str(number).encode()).digest() * 5_000 for number in range(10)]
     monkeypatch.setattr(statements, "write", lambda items, options: iter(parts))
     monkeypatch.setattr(releases, "_CHUNK_BATCH", 3)
@@ -161,7 +161,7 @@ def test_a_large_file_is_stored_and_sent_in_parts(database: Database, monkeypatc
         assert (count, largest < releases.CHUNK_BYTES) == (len(chunks), True)
 
 
-def test_a_file_that_is_deleted_while_it_is_sent_is_not_taken_for_complete(database: Database) -> None:
+def test_a_file_deleted_during_a_download_is_not_sent_as_complete(database: Database) -> None:
     with database.write() as transaction:
         releases.add(transaction, release := Release("2026.1", 0, "", "usr_1", 1))
     content = release_files.export_release(database, release, FORMATS["csv"])
@@ -175,7 +175,7 @@ def test_a_file_that_is_deleted_while_it_is_sent_is_not_taken_for_complete(datab
         list(release_files.iter_content(database, file))
 
 
-def test_files_go_with_their_vocabulary_when_it_is_purged(server: Server) -> None:
+def test_files_are_deleted_when_their_vocabulary_is_purged(server: Server) -> None:
     admin = V1Client(server, "admin")
     for slug in ("birds", "fish"):
         assert admin.send("POST", "vocabularies", {"slug": slug, "schema": "skos", "private": True}).status == 201

@@ -15,17 +15,17 @@ def get_suggestions(server: Server, prefix: str, **options: object) -> Any:
 
 
 @pytest.mark.parametrize("prefix", ["work mem", "working m", "WORKING MEMORY", "wörk mém", "wrok mem", "workign memo"])
-def test_what_is_typed_so_far_is_completed(sample: Server, prefix: str) -> None:
+def test_a_prefix_of_words_is_completed(sample: Server, prefix: str) -> None:
     assert get_suggestions(sample, prefix)[0]["name"] == "working memory"
 
 
-def test_every_keystroke_of_a_name_leads_towards_it(sample: Server) -> None:
+def test_every_prefix_of_a_name_suggests_it(sample: Server) -> None:
     name = "working memory"
     for length in range(3, len(name) + 1):
         assert name in [suggestion["name"] for suggestion in get_suggestions(sample, name[:length])]
 
 
-def test_a_completion_says_which_alias_it_is(sample: Server) -> None:
+def test_a_suggestion_shows_the_matching_alias(sample: Server) -> None:
     aliased = next(record for record in sample.get("/api/v-alpha/concept").json if record["alias"])
     alias = aliased["alias"].replace(";", ",").split(",")[0].strip()
     suggestion = next(item for item in get_suggestions(sample, alias) if item["id"] == aliased["id"])
@@ -40,7 +40,7 @@ def test_words_of_a_name_and_an_alias_together_are_completed(sample: Server) -> 
     assert (suggestion["id"], bool(suggestion["highlight"])) == (aliased["id"], True)
 
 
-def test_all_collections_are_completed_unless_some_are_named(sample: Server) -> None:
+def test_all_collections_are_suggested_unless_filtered(sample: Server) -> None:
     for collection in ("contrast", "concept_class"):
         name = sample.get(f"/api/v1/{collection}?limit=1").json["items"][0]["name"]
         assert name in [suggestion["text"] for suggestion in get_suggestions(sample, name)]
@@ -49,7 +49,7 @@ def test_all_collections_are_completed_unless_some_are_named(sample: Server) -> 
         }
 
 
-def test_what_is_usually_searched_comes_first_among_what_matches_as_well(sample: Server) -> None:
+def test_main_collections_come_first_among_equal_matches(sample: Server) -> None:
     collections = [
         suggestion["collection"]
         for suggestion in get_suggestions(sample, "m", limit=50)
@@ -60,11 +60,11 @@ def test_what_is_usually_searched_comes_first_among_what_matches_as_well(sample:
     assert others == list(range(len(collections) - len(others), len(collections)))
 
 
-def test_nothing_typed_completes_to_nothing(sample: Server) -> None:
+def test_an_empty_prefix_has_no_suggestions(sample: Server) -> None:
     assert get_suggestions(sample, "") == get_suggestions(sample, "  ") == get_suggestions(sample, "?!") == []
 
 
-def test_as_many_are_told_as_asked_for(sample: Server) -> None:
+def test_the_number_of_suggestions_is_limited_as_requested(sample: Server) -> None:
     assert len(get_suggestions(sample, "m", limit=3)) == 3
 
 
@@ -78,18 +78,18 @@ def test_as_many_are_told_as_asked_for(sample: Server) -> None:
         ("prefix=" + "a" * 10_001, ["/prefix"]),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_every_problem(sample: Server, query: str, pointers: list[str]) -> None:
+def test_an_invalid_request_is_rejected_with_all_problems(sample: Server, query: str, pointers: list[str]) -> None:
     response = sample.get(f"/api/v1/suggest?{query}")
     assert response.status == 422
     assert [error["pointer"] for error in response.json["errors"]] == pointers
 
 
-def test_only_reading_is_allowed(sample: Server) -> None:
+def test_only_read_methods_are_allowed(sample: Server) -> None:
     assert sample.request("POST", "/api/v1/suggest").status == 405
     assert sample.request("HEAD", "/api/v1/suggest?prefix=a").status == 200
 
 
-def test_the_reference_tells_of_it(sample: Server) -> None:
+def test_the_operation_is_documented(sample: Server) -> None:
     operation = sample.get("/openapi.json").json["paths"]["/api/v1/suggest"]["get"]
     assert [parameter["name"] for parameter in operation["parameters"]] == [
         "prefix",

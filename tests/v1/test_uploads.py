@@ -39,7 +39,7 @@ def uploads(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return UploadManager(database)
 
 
-def test_an_upload_is_found_by_its_sender_and_ticket_alone(uploads: UploadManager) -> None:
+def test_an_upload_is_accessible_only_to_its_sender_by_ticket(uploads: UploadManager) -> None:
     upload = uploads.receive(
         build_caller("ada"), [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS
     )
@@ -56,7 +56,7 @@ def test_an_upload_is_found_by_its_sender_and_ticket_alone(uploads: UploadManage
         uploads.receive(build_caller("eve", Role.CONTRIBUTOR), [], ImportOptions())
 
 
-def test_files_are_gone_after_their_import_and_what_came_of_it_after_an_hour(
+def test_uploaded_files_are_deleted_after_the_import_and_its_report_after_an_hour(
     uploads: UploadManager, tmp_path: Path
 ) -> None:
     ada = build_caller("ada")
@@ -75,7 +75,7 @@ def test_files_are_gone_after_their_import_and_what_came_of_it_after_an_hour(
         uploads.get(ada, ticket)
 
 
-def test_a_folder_that_others_may_look_into_is_not_used(uploads: UploadManager, tmp_path: Path) -> None:
+def test_a_folder_readable_by_others_is_not_used(uploads: UploadManager, tmp_path: Path) -> None:
     folder = tmp_path / f"lexarium-uploads-{os.getuid()}"
     folder.mkdir(mode=0o755)
     with pytest.raises(StoreError):
@@ -83,7 +83,7 @@ def test_a_folder_that_others_may_look_into_is_not_used(uploads: UploadManager, 
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_whether_files_were_imported_is_claimed_only_where_it_is_known(
+def test_an_import_with_an_unknown_outcome_is_not_reported_as_done(
     uploads: UploadManager, monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
     ada = build_caller("ada")
@@ -104,7 +104,7 @@ def test_whether_files_were_imported_is_claimed_only_where_it_is_known(
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_vocabulary_that_is_being_imported_is_seen_by_no_other_thread(
+def test_a_vocabulary_is_not_visible_to_other_threads_while_it_is_imported(
     database: Database, tmp_path: Path, dry_run: bool
 ) -> None:
     path = tmp_path / "birds.obo"
@@ -155,7 +155,7 @@ def restarted_server(
         yield second_server, person
 
 
-def test_an_import_whose_server_was_killed_is_told_as_broken_and_begun_again(
+def test_an_import_interrupted_by_a_kill_is_reported_and_can_be_restarted(
     restarted_server: tuple[Server, BrowserlessClient], request: pytest.FixtureRequest
 ) -> None:
     server, person = restarted_server

@@ -33,7 +33,7 @@ def contributor(server: Server) -> V1Client:
 
 
 @pytest.mark.parametrize("collection", list(COLLECTIONS))
-def test_a_record_lives_from_creation_to_retirement(server: Server, collection: str) -> None:
+def test_a_record_is_created_edited_and_retired(server: Server, collection: str) -> None:
     curator = V1Client(server, "curator")
     response = curator.send("POST", collection, {"name": "First", "aliases": [{"text": "One", "lang": "de"}]})
     assert response.status == 201
@@ -58,7 +58,7 @@ def test_a_record_lives_from_creation_to_retirement(server: Server, collection: 
     assert server.get(f"/api/v1/{build_path(record)}/history").json["items"][0]["action"] == "retire"
 
 
-def test_v_alpha_lists_published_records_only_at_once(server: Server, curator: V1Client) -> None:
+def test_v_alpha_lists_only_published_records_without_delay(server: Server, curator: V1Client) -> None:
     published, retired = curator.create(name="Kept"), curator.create(name="Other")
     assert [record["name"] for record in server.get("/api/v-alpha/concept").json] == ["Kept", "Other"]
     curator.send("DELETE", f"{build_path(retired)}?replaced_by={published['id']}", If_Match=get_etag(retired))
@@ -69,7 +69,7 @@ def test_v_alpha_lists_published_records_only_at_once(server: Server, curator: V
     assert server.get(f"/api/v1/{build_path(retired)}").json["replaced_by"] == published["id"]
 
 
-def test_a_write_needs_the_version_it_changes(curator: V1Client) -> None:
+def test_a_write_requires_the_current_version(curator: V1Client) -> None:
     record = curator.create(name="One")
     assert curator.send("PATCH", build_path(record), {"name": "Two"}).status == 428
     assert curator.send("PATCH", build_path(record), {"name": "Two"}, If_Match='"7"').json["version"] == 1
@@ -79,7 +79,7 @@ def test_a_write_needs_the_version_it_changes(curator: V1Client) -> None:
     assert curator.send("PATCH", build_path(record), {"name": "One"}, If_Match='"1"').json["version"] == 1
 
 
-def test_a_new_definition_is_someones_and_has_an_id_of_its_own(server: Server, curator: V1Client) -> None:
+def test_a_new_definition_gets_its_own_author_and_id(server: Server, curator: V1Client) -> None:
     record = curator.create(name="One", definition_text="First.")
     other = V1Client(server, "curator")
     renamed = other.patch(record, name="Two")
@@ -91,7 +91,7 @@ def test_a_new_definition_is_someones_and_has_an_id_of_its_own(server: Server, c
     assert defined["id_user"] == record["id_user"]
 
 
-def test_aliases_are_the_truth_and_alias_follows(server: Server, curator: V1Client) -> None:
+def test_the_alias_field_is_derived_from_aliases(server: Server, curator: V1Client) -> None:
     record = curator.create(name="One")
     aliases = [{"text": "a, b"}, {"text": "c"}, {"text": "d", "lang": "fr", "scope": "narrow"}]
     updated = curator.patch(record, aliases=aliases)
@@ -122,7 +122,7 @@ def test_aliases_are_the_truth_and_alias_follows(server: Server, curator: V1Clie
          {f"/relations/exactMatch/{n}" for n in range(4)}),
     ],
 )  # fmt: skip
-def test_every_wrong_field_is_named_with_its_place(
+def test_all_invalid_fields_are_reported_with_their_pointers(
     shared_server: Server, shared_curator: V1Client, body: dict[str, Any], pointers: set[str]
 ) -> None:
     response = shared_curator.send("POST", "concept", body)
@@ -131,7 +131,7 @@ def test_every_wrong_field_is_named_with_its_place(
     assert shared_server.get("/api/v1/concept").json["total"] == 0
 
 
-def test_an_old_record_is_held_to_the_rules_only_where_it_changes(
+def test_an_existing_invalid_record_is_validated_only_where_it_changes(
     server: Server, curator: V1Client, tmp_path: Any
 ) -> None:
     database = Database(server.url)
@@ -147,14 +147,14 @@ def test_an_old_record_is_held_to_the_rules_only_where_it_changes(
     [("text/plain", "{}", 415), ("application/json", "{", 400), ("application/json", "[]", 400), ("", "{}", 415),
      ("application/json", '{"name": "' + "x" * (1 << 20) + '"}', 413)],
 )  # fmt: skip
-def test_bodies_that_cannot_be_read_are_refused(shared_curator: V1Client, kind: str, body: str, status: int) -> None:
+def test_unreadable_bodies_are_rejected(shared_curator: V1Client, kind: str, body: str, status: int) -> None:
     headers = {"Content-Type": kind, "Authorization": f"Bearer {shared_curator.token}"}
     response = shared_curator.server.request("POST", "/api/v1/concept", headers, body)
     assert response.status == status
     assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_unknown_parameters_are_refused_by_name(server: Server) -> None:
+def test_unknown_parameters_are_rejected_by_name(server: Server) -> None:
     response = server.get("/api/v1/concept?limt=5")
     assert response.status == 422
     assert response.json["errors"][0]["pointer"] == "/limt"
@@ -191,7 +191,7 @@ def test_lists_are_filtered_sorted_and_paged(server: Server, curator: V1Client) 
     assert server.get("/api/v1/concept?class=ctp_none").json["total"] == 0
 
 
-def test_head_is_get_without_a_body(server: Server, curator: V1Client) -> None:
+def test_head_has_the_headers_of_get_and_no_body(server: Server, curator: V1Client) -> None:
     record = curator.create(name="x")
     for target in ("/api/v1", "/api/v1/concept", f"/api/v1/{build_path(record)}"):
         get_response, head = server.get(target), server.request("HEAD", target)
@@ -199,13 +199,15 @@ def test_head_is_get_without_a_body(server: Server, curator: V1Client) -> None:
         assert {**head.headers, "date": ""} == {**get_response.headers, "date": ""}
 
 
-def test_disorders_are_sorted_by_name_where_that_is_asked_for(server: Server, curator: V1Client) -> None:
+def test_disorders_are_sorted_by_name_by_default(server: Server, curator: V1Client) -> None:
     for name in ("b", "C", "a"):
         curator.create("disorder", name=name)
     assert [item["name"] for item in server.get("/api/v1/disorder").json["items"]] == ["a", "b", "C"]
 
 
-def test_a_contributors_put_proposes_the_whole(server: Server, curator: V1Client, contributor: V1Client) -> None:
+def test_a_put_by_a_contributor_proposes_a_complete_replacement(
+    server: Server, curator: V1Client, contributor: V1Client
+) -> None:
     record = curator.create(name="One", definition_text="Goes.", relations={"exactMatch": ["A:1"]})
     proposal_response = contributor.send("PUT", build_path(record), {"name": "Two"}, If_Match='"1"')
     assert proposal_response.status == 202
@@ -213,7 +215,7 @@ def test_a_contributors_put_proposes_the_whole(server: Server, curator: V1Client
     assert (accepted["name"], accepted["definition_text"], accepted["relations"]) == ("Two", "", {})
 
 
-def test_an_idempotency_key_makes_one_record(server: Server, curator: V1Client) -> None:
+def test_an_idempotency_key_creates_one_record(server: Server, curator: V1Client) -> None:
     first = curator.send("POST", "concept", {"name": "Once"}, Idempotency_Key="k1")
     repeated = curator.send("POST", "concept", {"name": "Once"}, Idempotency_Key="k1")
     assert (repeated.status, repeated.json, repeated.headers["location"]) == (
@@ -248,7 +250,7 @@ def test_history_diff_and_revert(server: Server, curator: V1Client) -> None:
     assert (restored.status, restored.json["state"]) == (200, "published")
 
 
-def test_relations_show_on_both_sides_and_close_no_circle(server: Server, curator: V1Client) -> None:
+def test_relations_are_shown_on_both_sides_and_cycles_rejected(server: Server, curator: V1Client) -> None:
     top, middle, leaf = (curator.create(name=name) for name in ("top", "middle", "leaf"))
     middle = curator.patch(middle, relations={"KINDOF": [top["id"]]})
     response = curator.send(
@@ -282,7 +284,7 @@ def test_relations_show_on_both_sides_and_close_no_circle(server: Server, curato
     assert server.get(f"/api/v1/{build_path(leaf)}/ancestors?relation=ASSERTS").status == 422
 
 
-def test_aliases_in_other_languages_do_not_count_for_alias(shared_curator: V1Client) -> None:
+def test_aliases_in_other_languages_are_not_part_of_the_alias_field(shared_curator: V1Client) -> None:
     record = shared_curator.create(name="x", aliases=[{"text": f"{n:03}" + "a" * 497, "lang": "de"} for n in range(4)])
     assert (len(record["aliases"]), record["alias"]) == (4, "")
     shared_curator.send("DELETE", build_path(record), If_Match=get_etag(record))
@@ -293,7 +295,7 @@ def test_aliases_in_other_languages_do_not_count_for_alias(shared_curator: V1Cli
     ["https://example.org", "http://[::1]/x", "urn:isbn:0451450523", "doi:10.1000/182", "DOID:3324", "info:x/y",
      "https://example.org/" + "é" * 990],
 )  # fmt: skip
-def test_iris_and_curies_are_taken_as_mappings(shared_curator: V1Client, target: str) -> None:
+def test_iris_and_curies_are_accepted_as_mapping_targets(shared_curator: V1Client, target: str) -> None:
     record = shared_curator.create("task", name="x")
     body = {"relation": "exactMatch", "target": target}
     response = shared_curator.send("PUT", build_path(record, "relations"), body, If_Match=get_etag(record))
@@ -304,7 +306,7 @@ def test_iris_and_curies_are_taken_as_mappings(shared_curator: V1Client, target:
         assert [error["pointer"] for error in rejected.json["errors"]] == ["/target"]
 
 
-def test_a_mapping_points_outside(server: Server, curator: V1Client) -> None:
+def test_a_mapping_refers_to_an_external_identifier(server: Server, curator: V1Client) -> None:
     record = curator.create(name="x", relations={"exactMatch": ["DOID:3324", "https://example.org/x"]})
     items = server.get(f"/api/v1/{build_path(record)}/relations").json["items"]
     assert [(item["relation"], item["id"]) for item in items] == [
@@ -344,7 +346,9 @@ def test_a_merge_moves_names_and_relations_and_can_be_undone(server: Server, cur
     assert server.get(f"/api/v1/{build_path(merge_target)}").json["definition_text"] == "Written since."
 
 
-def test_a_contributors_work_is_proposed_and_decided(server: Server, curator: V1Client, contributor: V1Client) -> None:
+def test_a_write_of_a_contributor_is_proposed_and_decided(
+    server: Server, curator: V1Client, contributor: V1Client
+) -> None:
     etag = server.get("/api/v-alpha/concept").headers["etag"]
     response = contributor.send("POST", "concept", {"name": "Proposed"})
     assert response.status == 202
@@ -382,7 +386,7 @@ def test_a_contributors_work_is_proposed_and_decided(server: Server, curator: V1
     assert len(contributor.send("GET", "proposals?limit=3").json["items"]) == 3
 
 
-def test_a_release_is_read_as_it_was_to_the_byte(server: Server, curator: V1Client) -> None:
+def test_a_release_is_read_back_byte_for_byte(server: Server, curator: V1Client) -> None:
     records = [curator.create(name=name) for name in ("one", "two", "three")]
     release_response = curator.send("POST", "releases", {"name": "2026.1", "note": "First."})
     assert release_response.status == 201
@@ -403,7 +407,7 @@ def test_a_release_is_read_as_it_was_to_the_byte(server: Server, curator: V1Clie
     assert server.get("/api/v1/releases").json["items"][0]["name"] == "2026.1"
 
 
-def test_a_batch_is_done_whole_or_not_at_all(server: Server, curator: V1Client) -> None:
+def test_a_batch_is_applied_completely_or_not_at_all(server: Server, curator: V1Client) -> None:
     one, two = curator.create(name="one"), curator.create(name="two")
     accepted = send_batch(
         curator,
@@ -439,7 +443,7 @@ def test_a_batch_is_done_whole_or_not_at_all(server: Server, curator: V1Client) 
 
 
 @pytest.mark.full
-def test_a_batch_of_ten_thousand_lines_is_taken(server: Server, curator: V1Client) -> None:
+def test_a_batch_of_ten_thousand_lines_is_accepted(server: Server, curator: V1Client) -> None:
     lines = [{"op": "create", "collection": "concept", "record": {"name": f"n{number}"}} for number in range(10_000)]
     response = send_batch(curator, *lines)
     assert response.status == 200
@@ -447,7 +451,7 @@ def test_a_batch_of_ten_thousand_lines_is_taken(server: Server, curator: V1Clien
     assert server.get("/api/v1/concept?limit=1").json["total"] == 10_000
 
 
-def test_the_feed_tells_every_change_once_in_order(server: Server, curator: V1Client) -> None:
+def test_the_feed_lists_every_change_once_in_order(server: Server, curator: V1Client) -> None:
     record = curator.create(name="one")
     curator.patch(record, name="two")
     curator.create("task", name="three")
@@ -485,7 +489,7 @@ def test_accounts_and_tokens_are_managed_over_http(server: Server, curator: V1Cl
     assert server.get("/api/v1/me", Authorization=f"Bearer {token['token']}").status == 401
 
 
-def test_the_reference_is_served_without_a_network(server: Server) -> None:
+def test_the_api_reference_is_self_contained(server: Server) -> None:
     document = server.get("/openapi.json").json
     assert document["openapi"].startswith("3.1")
     page = server.get("/docs").body.decode()
@@ -495,7 +499,7 @@ def test_the_reference_is_served_without_a_network(server: Server) -> None:
         assert reference in document["components"]["schemas"]
 
 
-def test_writes_past_a_tokens_rate_get_a_429(url: str) -> None:
+def test_writes_beyond_the_rate_limit_of_a_token_get_a_429(url: str) -> None:
     with Server(url, LEXARIUM_WRITE_RATE="1", LEXARIUM_WRITE_BURST="3") as server:
         curator, other = V1Client(server, "curator"), V1Client(server, "curator")
         responses = [curator.send("POST", "concept", {"name": str(number)}) for number in range(5)]
@@ -508,7 +512,7 @@ def test_writes_past_a_tokens_rate_get_a_429(url: str) -> None:
         assert server.get("/api/v1/concept").status == 200
 
 
-def test_the_largest_body_is_a_setting(url: str) -> None:
+def test_the_maximum_body_size_is_configurable(url: str) -> None:
     with Server(url, LEXARIUM_BODY_KB="1") as server:
         curator = V1Client(server, "curator")
         assert curator.send("POST", "concept", {"name": "x", "definition_text": "y" * 1100}).status == 413
@@ -516,7 +520,7 @@ def test_the_largest_body_is_a_setting(url: str) -> None:
         assert server.get("/api/v1").json["limits"]["body_bytes"] == 1024
 
 
-def test_a_person_signs_in_with_a_password(url: str) -> None:
+def test_a_user_signs_in_with_a_password(url: str) -> None:
     database = Database(url)
     with Server(url, LEXARIUM_SIGN_IN_RATE="4") as server:
         account = add_account(database, "Ada", Role.CURATOR)

@@ -42,7 +42,9 @@ def create_with_token(server: Server, client: V1Client) -> HttpResponse:
     return server.request("POST", "/api/v1/concept", headers, '{"name": "x"}')
 
 
-def test_a_demotion_counts_at_once_in_every_process(server: Server, second_server: Server, admin: V1Client) -> None:
+def test_a_demotion_takes_effect_at_once_in_every_process(
+    server: Server, second_server: Server, admin: V1Client
+) -> None:
     curator = V1Client(server, "curator")
     assert [create_with_token(node, curator).status for node in (server, second_server)] == [201, 201]
     response = admin.send("PATCH", f"users/{get_own_account(curator)['id']}", {"role": "contributor"})
@@ -55,7 +57,7 @@ def test_a_demotion_counts_at_once_in_every_process(server: Server, second_serve
 
 
 @pytest.mark.parametrize("resource", ["users", "tokens"])
-def test_an_erasure_or_a_revocation_counts_at_once_in_every_process(
+def test_an_erasure_or_a_revocation_takes_effect_at_once_in_every_process(
     server: Server, second_server: Server, admin: V1Client, resource: str
 ) -> None:
     curator = V1Client(server, "curator")
@@ -68,7 +70,7 @@ def test_an_erasure_or_a_revocation_counts_at_once_in_every_process(
     wait_until(lambda: create_with_token(second_server, curator).status == 401)
 
 
-def test_an_erased_account_leaves_its_id_and_nothing_else(server: Server, admin: V1Client) -> None:
+def test_an_erased_account_leaves_only_its_id(server: Server, admin: V1Client) -> None:
     account_response = admin.send("POST", "users", {"name": "Grace Hopper", "role": "curator"})
     assert (
         admin.send("GET", account_response.headers["location"].removeprefix("/api/v1/")).json == account_response.json
@@ -98,7 +100,7 @@ def test_an_erased_account_leaves_its_id_and_nothing_else(server: Server, admin:
     assert new_account["id"] != account_response.json["id"]
 
 
-def test_the_last_admin_stays_one(server: Server, admin: V1Client) -> None:
+def test_the_last_admin_cannot_be_demoted_or_erased(server: Server, admin: V1Client) -> None:
     path = f"users/{get_own_account(admin)['id']}"
     for rejected in (admin.send("DELETE", path), admin.send("PATCH", path, {"role": "curator"})):
         assert rejected.status == 409
@@ -111,7 +113,7 @@ def test_the_last_admin_stays_one(server: Server, admin: V1Client) -> None:
     assert second.send("DELETE", path).status == 204
 
 
-def test_accounts_are_changed_by_admins_alone(server: Server, admin: V1Client) -> None:
+def test_accounts_can_be_changed_only_by_admins(server: Server, admin: V1Client) -> None:
     curator = V1Client(server, "curator")
     own_path, admin_path = f"users/{get_own_account(curator)['id']}", f"users/{get_own_account(admin)['id']}"
     assert curator.send("GET", admin_path).status == 403
@@ -126,7 +128,7 @@ def test_accounts_are_changed_by_admins_alone(server: Server, admin: V1Client) -
     assert {error["pointer"] for error in response.json["errors"]} == {"/role", "/password", "/nick"}
 
 
-def test_a_person_changes_their_own_password_with_the_old_one(server: Server, admin: V1Client) -> None:
+def test_a_user_changes_the_own_password_with_the_old_one(server: Server, admin: V1Client) -> None:
     curator = V1Client(server, "curator")
     name, path = get_own_account(curator)["name"], f"users/{get_own_account(curator)['id']}"
     new_password = "another horse battery"
@@ -142,7 +144,7 @@ def test_a_person_changes_their_own_password_with_the_old_one(server: Server, ad
     assert sign_in(server, name, new_password).status == 429  # guesses of the old password count as sign-in attempts
 
 
-def test_a_new_password_ends_what_the_old_one_opened_but_no_token_of_a_program(server: Server, admin: V1Client) -> None:
+def test_a_new_password_ends_sessions_but_not_program_tokens(server: Server, admin: V1Client) -> None:
     program = V1Client(server, "curator")
     account = get_own_account(program)
     path = f"users/{account['id']}"
@@ -155,12 +157,12 @@ def test_a_new_password_ends_what_the_old_one_opened_but_no_token_of_a_program(s
     assert program.send("GET", "me").status == 200
 
 
-def test_a_password_of_half_a_character_is_refused(server: Server, admin: V1Client) -> None:
+def test_a_password_with_a_lone_surrogate_is_rejected(server: Server, admin: V1Client) -> None:
     path = f"users/{get_own_account(V1Client(server, 'curator'))['id']}"
     assert admin.send("PATCH", path, {"password": "\ud800 and then some"}).status in (400, 422)
 
 
-def test_a_token_makes_none_that_outlives_it(server: Server) -> None:
+def test_a_token_cannot_create_one_that_expires_later(server: Server) -> None:
     database = Database(server.url)
     account = add_account(database, "Ada", Role.CURATOR)
     token, secret = create_token(database, account.name, expires_at=compute_expiry(3))
@@ -180,7 +182,7 @@ def test_a_token_makes_none_that_outlives_it(server: Server) -> None:
     assert (rejected.status, "expire before" in rejected.json["detail"]) == (403, True)
 
 
-def test_a_token_revokes_none_with_a_higher_role(server: Server, admin: V1Client) -> None:
+def test_a_token_cannot_revoke_one_with_a_higher_role(server: Server, admin: V1Client) -> None:
     lower = admin.send("POST", "tokens", {"role": "contributor"}).json
     same_role_token = admin.send("POST", "tokens", {"role": "contributor"}).json
     higher = admin.send("GET", "tokens").json["items"][0]["id"]

@@ -21,7 +21,7 @@ def build_create_line(name: str, collection: str = "concept", **fields: Any) -> 
     return {"op": "create", "collection": collection, "record": {"name": name, **fields}}
 
 
-def test_a_line_names_what_an_earlier_one_has_made(shared_server: Server, curator: V1Client) -> None:
+def test_a_line_can_refer_to_records_created_by_earlier_lines(shared_server: Server, curator: V1Client) -> None:
     response = send_batch(
         curator,
         {**build_create_line("label", "concept_class"), "as": "label"},
@@ -45,7 +45,7 @@ def test_a_line_names_what_an_earlier_one_has_made(shared_server: Server, curato
     assert shared_server.get(f"/api/v1/concept/{other}").json["id_concept_class"] == label
 
 
-def test_others_are_answered_however_many_batches_wait_for_their_turn(server: Server) -> None:
+def test_other_requests_are_served_while_many_batches_wait(server: Server) -> None:
     headers = {"Authorization": f"Bearer {server.create_token('curator')}", "Content-Type": "application/x-ndjson"}
     database = Database(server.url)
     with ExitStack() as closing_all:
@@ -59,7 +59,7 @@ def test_others_are_answered_however_many_batches_wait_for_their_turn(server: Se
         assert {connection.getresponse().status for connection in connections} == {200}
 
 
-def test_every_mistake_of_every_kind_is_told_at_once(shared_server: Server, curator: V1Client) -> None:
+def test_all_errors_of_every_kind_are_reported_at_once(shared_server: Server, curator: V1Client) -> None:
     record = curator.create(name="there")
     newer = curator.patch(record, name="newer")
     position = shared_server.get("/api/v1").json["revision"]
@@ -97,13 +97,13 @@ def test_every_mistake_of_every_kind_is_told_at_once(shared_server: Server, cura
     assert shared_server.get("/api/v1").json["revision"] == position
 
 
-def test_of_very_many_mistakes_the_first_are_told_and_the_rest_counted(curator: V1Client) -> None:
+def test_only_the_first_of_very_many_errors_are_listed_and_the_rest_counted(curator: V1Client) -> None:
     rejected = send_batch(curator, *([{"op": "fly"}] * (MAX_PROBLEMS + 500)))
     assert len(rejected.json["errors"]) == MAX_PROBLEMS == 1_000
     assert "1,500 problems (first 1,000 shown)" in rejected.json["detail"]
 
 
-def test_retiring_what_is_in_use_says_so(curator: V1Client) -> None:
+def test_retiring_a_record_in_use_returns_a_warning(curator: V1Client) -> None:
     label, top = curator.create("concept_class", name="label"), curator.create(name="top")
     curator.create(name="leaf", relations={"KINDOF": [top["id"]], "PARTOF": [top["id"]]}, id_concept_class=label["id"])
     curator.create("task", name="task", id_concept_class=label["id"])
@@ -114,7 +114,7 @@ def test_retiring_what_is_in_use_says_so(curator: V1Client) -> None:
     assert warned == [[{"field": "state", "detail": detail, "id": None, "name": None}] for detail in details]
 
 
-def test_a_way_up_goes_through_what_is_retired_and_says_so(curator: V1Client) -> None:
+def test_ancestors_and_descendants_skip_retired_records_and_list_them_separately(curator: V1Client) -> None:
     top = curator.create(name="top")
     middle = curator.create(name="middle", relations={"KINDOF": [top["id"]]})
     leaf = curator.create(name="leaf", relations={"KINDOF": [middle["id"]]})

@@ -41,7 +41,7 @@ def list_comments(client: V1Client, record: dict[str, Any]) -> list[dict[str, An
     return items
 
 
-def test_a_thread_is_answered_closed_and_reopened(curator: V1Client, reader: V1Client) -> None:
+def test_a_comment_thread_is_replied_to_closed_and_reopened(curator: V1Client, reader: V1Client) -> None:
     record = curator.create(name="discussed")
     first, second = comment(reader, record, "Is it so?"), comment(reader, record, "And this?")
     assert change_thread(curator, record, first, "replies", "It is.").status == 200
@@ -57,7 +57,7 @@ def test_a_thread_is_answered_closed_and_reopened(curator: V1Client, reader: V1C
     assert change_thread(reader, record, first, "replies", "Thanks.").status == 200
 
 
-def test_threads_come_page_by_page(curator: V1Client) -> None:
+def test_threads_are_paginated(curator: V1Client) -> None:
     record = curator.create(name="much discussed")
     threads = [comment(curator, record, f"comment {number}")["id"] for number in range(3)]
     page = curator.send("GET", build_path(record, "comments?limit=2")).json
@@ -76,12 +76,12 @@ def test_a_thread_belongs_to_its_record(curator: V1Client) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a\u0000b", "x" * 5_001])
-def test_a_comment_is_a_text(curator: V1Client, text: str) -> None:
+def test_a_comment_must_be_valid_text(curator: V1Client, text: str) -> None:
     record = curator.create(name="commented")
     assert curator.send("POST", build_path(record, "comments"), {"text": text}).status == 422
 
 
-def test_a_merged_record_takes_no_comments(curator: V1Client) -> None:
+def test_a_merged_record_accepts_no_comments(curator: V1Client) -> None:
     merged, survivor = curator.create(name="merged"), curator.create(name="survivor")
     thread = comment(curator, merged, "Before.")
     curator.send("POST", build_path(merged, "merge"), {"into": survivor["id"]}, If_Match=get_etag(merged))
@@ -90,7 +90,7 @@ def test_a_merged_record_takes_no_comments(curator: V1Client) -> None:
     assert curator.send("GET", build_path(merged, "comments")).status == 308
 
 
-def test_erasing_a_person_erases_their_comments(curator: V1Client, shared_server: Server) -> None:
+def test_erasing_an_account_erases_its_comments(curator: V1Client, shared_server: Server) -> None:
     admin, person = V1Client(shared_server, "admin"), V1Client(shared_server, "contributor")
     record = curator.create(name="remembered")
     thread = comment(person, record, "My phone number is 555.")
@@ -148,7 +148,7 @@ def test_a_batch_has_one_summary(curator: V1Client) -> None:
     assert version["summary"] == "all of chapter two"
 
 
-def test_a_proposal_keeps_its_summary_and_its_decision_the_reason(curator: V1Client, shared_server: Server) -> None:
+def test_a_proposal_keeps_its_summary_and_the_reason_of_its_decision(curator: V1Client, shared_server: Server) -> None:
     contributor = V1Client(shared_server, "contributor")
     proposal = contributor.send("POST", "concept?summary=I+need+it", {"name": "wanted"}).json
     assert (proposal["summary"], proposal["reason"], proposal["amended"]) == ("I need it", "", False)

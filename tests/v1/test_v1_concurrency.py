@@ -85,7 +85,7 @@ def read_feed(server: Server, since: int) -> list[dict[str, Any]]:
     return changes
 
 
-def test_of_two_edits_of_one_version_exactly_one_is_made(workers: Server, client: ConcurrentClient) -> None:
+def test_only_one_of_two_concurrent_edits_of_a_version_succeeds(workers: Server, client: ConcurrentClient) -> None:
     record = client.create("Raced", definition_text="0")
     path = f"/concept/{record['id']}"
     won: list[str] = []
@@ -106,7 +106,7 @@ def test_of_two_edits_of_one_version_exactly_one_is_made(workers: Server, client
     assert saved_versions == ["0", *won]
 
 
-def test_writers_that_read_again_lose_no_update(workers: Server, client: ConcurrentClient) -> None:
+def test_writers_that_retry_after_a_conflict_lose_no_update(workers: Server, client: ConcurrentClient) -> None:
     record = client.create("Shared")
     path = f"/concept/{record['id']}"
 
@@ -137,7 +137,7 @@ def write_repeatedly(client: ConcurrentClient, name: str, times: int) -> None:
         assert client.send("DELETE", path, If_Match='"2"').status == 200
 
 
-def test_the_feed_read_in_pages_while_others_write_has_every_change_once_in_order(
+def test_the_paginated_feed_has_every_change_once_in_order_during_writes(
     workers: Server, client: ConcurrentClient
 ) -> None:
     writing = threading.Event()
@@ -168,7 +168,7 @@ def test_the_feed_read_in_pages_while_others_write_has_every_change_once_in_orde
         assert feed_read == feed
 
 
-def test_the_live_stream_has_every_change_once_in_order_and_resumes_where_it_was_cut(
+def test_the_live_stream_has_every_change_once_in_order_and_resumes_after_a_disconnect(
     workers: Server, client: ConcurrentClient
 ) -> None:
     client.create("Before anyone listens")
@@ -199,9 +199,7 @@ def test_the_live_stream_has_every_change_once_in_order_and_resumes_where_it_was
         assert stream_read == feed
 
 
-def test_a_live_stream_of_one_collection_has_that_collections_changes_alone(
-    workers: Server, client: ConcurrentClient
-) -> None:
+def test_a_live_stream_of_one_collection_has_only_its_changes(workers: Server, client: ConcurrentClient) -> None:
     stream = ChangeStream(workers, f"/api/v1/changes?collection=task&since={client.start_revision}")
     run_at_once(*(lambda number=number: write_repeatedly(client, f"writer {number}", 3) for number in range(4)))
     events = stream.read_events(4 * 3)
@@ -210,7 +208,7 @@ def test_a_live_stream_of_one_collection_has_that_collections_changes_alone(
 
 
 @pytest.mark.parametrize("sort", ["name", "-name", "-updated", "id"])
-def test_pages_of_a_list_are_of_the_revision_of_the_first_whatever_others_write(
+def test_pages_of_a_list_are_read_at_the_revision_of_the_first_page(
     workers: Server, client: ConcurrentClient, sort: str
 ) -> None:
     created = [client.create(f"{'abc'[number % 3]} {number // 6}") for number in range(30)]
@@ -255,7 +253,7 @@ def test_pages_of_a_list_are_of_the_revision_of_the_first_whatever_others_write(
     assert sort_values == sorted(sort_values, reverse=sort.startswith("-"))
 
 
-def test_one_idempotency_key_sent_twenty_times_at_once_makes_one_record(
+def test_concurrent_requests_with_one_idempotency_key_create_one_record(
     workers: Server, client: ConcurrentClient
 ) -> None:
     def create() -> HttpResponse:
@@ -276,7 +274,7 @@ def test_one_idempotency_key_sent_twenty_times_at_once_makes_one_record(
     assert other_client_response.json["id"] != responses[0].json["id"]
 
 
-def test_a_request_that_failed_may_be_sent_again_under_its_key(workers: Server, client: ConcurrentClient) -> None:
+def test_a_failed_request_may_be_repeated_with_its_idempotency_key(workers: Server, client: ConcurrentClient) -> None:
     key = "to be mended"
     responses = run_at_once(*[lambda: client.send("POST", "/concept", {"name": " "}, Idempotency_Key=key)] * 6)
     assert {response.status for response in responses} == {422}

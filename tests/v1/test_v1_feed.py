@@ -16,7 +16,7 @@ from tests.support.v1_client import V1Client
 STREAM = {"Accept": "text/event-stream"}
 
 
-def test_a_place_in_the_feed_that_is_none_is_refused(shared_server: Server) -> None:
+def test_an_invalid_feed_position_is_rejected(shared_server: Server) -> None:
     for since in ("abc", "-1", "1.0", "9" * 30, "9" * 5000, ""):
         response = shared_server.request("GET", "/api/v1/changes", {**STREAM, "Last-Event-ID": since})
         assert response.status == 400, since
@@ -26,7 +26,7 @@ def test_a_place_in_the_feed_that_is_none_is_refused(shared_server: Server) -> N
         assert response.json["errors"][0]["pointer"] == "/since"
 
 
-def test_without_a_place_json_begins_at_the_first_change_and_a_stream_at_the_next(server: Server) -> None:
+def test_without_a_position_json_begins_at_the_first_change_and_a_stream_at_the_next_one(server: Server) -> None:
     curator = V1Client(server, "curator")
     curator.create(name="before")
     events = ChangeStream(server)
@@ -36,13 +36,13 @@ def test_without_a_place_json_begins_at_the_first_change_and_a_stream_at_the_nex
     events.close()
 
 
-def test_head_of_a_live_stream_ends(shared_server: Server) -> None:
+def test_head_of_a_live_stream_returns_headers_only(shared_server: Server) -> None:
     head = shared_server.request("HEAD", "/api/v1/changes", STREAM)
     assert (head.status, head.body) == (200, b"")
     assert head.headers["content-type"].startswith("text/event-stream")
 
 
-def test_there_are_only_so_many_live_streams(url: str) -> None:
+def test_the_number_of_live_streams_is_limited(url: str) -> None:
     with Server(url, LEXARIUM_STREAMS="2") as server:
         first, second = ChangeStream(server), ChangeStream(server)
         rejected = server.request("GET", "/api/v1/changes", STREAM)
@@ -62,7 +62,7 @@ def _is_accepted(server: Server) -> bool:
     return status == 200
 
 
-def test_a_stream_ends_when_its_client_leaves_though_it_has_asked_for_more(url: str) -> None:
+def test_a_stream_ends_when_its_client_disconnects_with_a_pipelined_request(url: str) -> None:
     with Server(url, LEXARIUM_STREAMS="1") as server:
         curator = V1Client(server, "curator")
         request = b"GET /api/v1/changes HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
@@ -80,7 +80,7 @@ def test_a_stream_ends_when_its_client_leaves_though_it_has_asked_for_more(url: 
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_live_streams_do_not_hold_up_the_end(url: str, workers: str) -> None:
+def test_live_streams_do_not_delay_shutdown(url: str, workers: str) -> None:
     with Server(url, "--workers", workers) as server:
         streams = [ChangeStream(server) for _ in range(4)]
         log = server.stop()
@@ -90,7 +90,7 @@ def test_live_streams_do_not_hold_up_the_end(url: str, workers: str) -> None:
     assert "timeout graceful shutdown exceeded" not in log
 
 
-def test_who_resumes_after_the_catalogue_has_lost_changes_is_told(server: Server) -> None:
+def test_resuming_a_stream_after_a_loss_of_changes_is_rejected(server: Server) -> None:
     """Later writes do not hide the loss: they may reuse the lost numbers."""
     curator = V1Client(server, "curator")
     events = ChangeStream(server, "/api/v1/changes?since=0")

@@ -25,7 +25,7 @@ def get_pointers(response: HttpResponse) -> set[str]:
 # Idempotency-Key
 
 
-def test_every_post_that_writes_is_done_once_under_a_key(shared_server: Server, admin: V1Client) -> None:
+def test_every_post_that_writes_supports_idempotency_keys(shared_server: Server, admin: V1Client) -> None:
     merged, survivor, old = (admin.create(name=name) for name in ("gone", "kept", "old"))
     old = admin.patch(old, name="new")
     proposals = [admin.send("POST", "proposals", {"collection": "task", "change": {"name": n}}).json for n in "abc"]
@@ -53,7 +53,7 @@ def test_every_post_that_writes_is_done_once_under_a_key(shared_server: Server, 
         assert admin.send("POST", path, other, **headers).status in (409, 422)
 
 
-def test_a_batch_and_a_post_of_v_alpha_are_done_once_under_a_key(shared_server: Server, admin: V1Client) -> None:
+def test_batches_and_v_alpha_posts_support_idempotency_keys(shared_server: Server, admin: V1Client) -> None:
     headers = {"Authorization": f"Bearer {admin.token}", "Idempotency-Key": "b"}
     lines = '{"op":"create","collection":"contrast","record":{"name":"x"}}\n' * 3
     ndjson = {**headers, "Content-Type": "application/x-ndjson"}
@@ -75,7 +75,7 @@ def test_a_batch_and_a_post_of_v_alpha_are_done_once_under_a_key(shared_server: 
 
 
 @pytest.mark.parametrize("path", ["tokens", "webhooks", "sign-in"])
-def test_a_key_is_refused_where_the_answer_holds_a_secret(admin: V1Client, path: str) -> None:
+def test_an_idempotency_key_is_rejected_for_responses_with_a_secret(admin: V1Client, path: str) -> None:
     response = admin.send("POST", path, {}, Idempotency_Key="k")
     assert response.status == 400
     assert "secret" in response.json["detail"]
@@ -90,7 +90,7 @@ def create_merged_pair(admin: V1Client) -> tuple[dict[str, Any], dict[str, Any]]
     return merged, survivor
 
 
-def test_a_read_of_a_merged_record_is_sent_to_the_same_address_of_the_survivor(
+def test_a_read_of_a_merged_record_redirects_to_the_same_path_of_the_survivor(
     shared_server: Server, admin: V1Client
 ) -> None:
     merged, survivor = create_merged_pair(admin)
@@ -108,7 +108,7 @@ def test_a_read_of_a_merged_record_is_sent_to_the_same_address_of_the_survivor(
     assert shared_server.get(f"/api/v1/{build_path(merged, 'history')}").json["items"][0]["action"] == "merge"
 
 
-def test_a_write_to_a_merged_record_is_refused_and_told_of_the_survivor(admin: V1Client) -> None:
+def test_a_write_to_a_merged_record_is_rejected_with_the_id_of_the_survivor(admin: V1Client) -> None:
     merged, survivor = create_merged_pair(admin)
     for method, path, body in (
         ("PUT", build_path(merged), {"name": "x"}),
@@ -122,7 +122,7 @@ def test_a_write_to_a_merged_record_is_refused_and_told_of_the_survivor(admin: V
         assert "location" not in response.headers
 
 
-def test_what_is_not_there_may_be_known_by_pages_of_any_origin(shared_server: Server, admin: V1Client) -> None:
+def test_errors_allow_cross_origin_reads(shared_server: Server, admin: V1Client) -> None:
     retired = admin.create(name="gone")
     assert admin.send("DELETE", build_path(retired), If_Match='"1"').status == 200
     for path, status in ((build_path(retired), 410), ("concept/none", 404), ("nothing", 404), ("concept?x=1", 422)):
@@ -134,9 +134,7 @@ def test_what_is_not_there_may_be_known_by_pages_of_any_origin(shared_server: Se
 
 
 @pytest.mark.parametrize("collection", list(COLLECTIONS))
-def test_a_record_that_was_read_can_be_sent_back_as_it_is(
-    shared_server: Server, admin: V1Client, collection: str
-) -> None:
+def test_a_record_can_be_sent_back_unchanged(shared_server: Server, admin: V1Client, collection: str) -> None:
     record = admin.create(collection, name="x", aliases=[{"text": "y"}])
     for method in ("PUT", "PATCH"):
         unchanged = admin.send(method, build_path(record), record, If_Match='"1"')
@@ -155,7 +153,7 @@ def test_a_record_that_was_read_can_be_sent_back_as_it_is(
 # Validators
 
 
-def test_if_match_is_compared_strongly_with_every_version_it_names(admin: V1Client) -> None:
+def test_if_match_uses_strong_comparison_with_any_listed_version(admin: V1Client) -> None:
     record = admin.create(name="0")
     for number, (condition, status) in enumerate(
         [('"1"', 200), ("*", 200), ('"7", "3"', 200), ('"4-zstd"', 200), ('W/"5"', 412), ('"7", "8"', 412), ("5", 412)],
@@ -168,7 +166,7 @@ def test_if_match_is_compared_strongly_with_every_version_it_names(admin: V1Clie
     assert admin.send("DELETE", build_path(record), If_Match="*").status == 200
 
 
-def test_every_json_answer_has_an_etag_that_changes_with_it(shared_server: Server, admin: V1Client) -> None:
+def test_every_json_response_has_an_etag_that_changes_with_its_content(shared_server: Server, admin: V1Client) -> None:
     record, other = admin.create(name="one"), admin.create(name="two")
     etags = dict[str, str]()
     targets = [
@@ -195,7 +193,7 @@ def test_every_json_answer_has_an_etag_that_changes_with_it(shared_server: Serve
     assert shared_server.get(f"/api/v1/{build_path(record)}", If_None_Match=etags[build_path(record)]).status == 304
 
 
-def test_answers_are_compressed_as_the_client_likes(shared_server: Server, admin: V1Client) -> None:
+def test_responses_are_compressed_as_the_client_prefers(shared_server: Server, admin: V1Client) -> None:
     record = admin.create(name="long", definition_text="words " * 400)
     target = f"/api/v1/{build_path(record)}"
     uncompressed = shared_server.get(target)
@@ -242,7 +240,7 @@ def test_answers_are_compressed_as_the_client_likes(shared_server: Server, admin
         ("PUT", "", "GET, HEAD, OPTIONS"),
     ],
 )
-def test_a_method_that_is_not_allowed_is_told_those_that_are(
+def test_a_disallowed_method_gets_a_405_with_an_allow_header(
     shared_server: Server, method: str, path: str, allow: str
 ) -> None:
     response = shared_server.request(method, f"/api/v1{path}")
@@ -252,7 +250,7 @@ def test_a_method_that_is_not_allowed_is_told_those_that_are(
     assert (options.status, options.body, options.headers["allow"]) == (204, b"", allow)
 
 
-def test_pages_of_other_origins_may_read_and_nothing_else(shared_server: Server, admin: V1Client) -> None:
+def test_cross_origin_requests_may_only_read(shared_server: Server, admin: V1Client) -> None:
     preflight = {"Origin": "https://example.org", "Access-Control-Request-Method": "GET"}
     response = shared_server.request("OPTIONS", "/api/v1/concept", preflight)
     assert response.status == 204
@@ -274,7 +272,7 @@ def test_pages_of_other_origins_may_read_and_nothing_else(shared_server: Server,
 # Validation errors
 
 
-def test_every_wrong_parameter_is_named_at_once(shared_server: Server) -> None:
+def test_all_invalid_parameters_are_reported_at_once(shared_server: Server) -> None:
     query = "limit=0&sort=foo&bar=1&fields=nope&updated_since=yesterday&flagged=perhaps&as_of=-1&ids=%00&baz=2"
     response = shared_server.get(f"/api/v1/concept?{query}")
     parameters = {"limit", "sort", "bar", "fields", "updated_since", "flagged", "as_of", "ids", "baz"}
@@ -294,7 +292,7 @@ def test_every_wrong_parameter_is_named_at_once(shared_server: Server) -> None:
         ("releases", {"name": "a b", "note": 5, "k": 1}, {"/name", "/note", "/k"}),
     ],
 )
-def test_every_problem_of_a_body_is_named_at_once(
+def test_all_problems_of_a_body_are_reported_at_once(
     admin: V1Client, path: str, body: object, expected_pointers: set[str]
 ) -> None:
     assert get_pointers(admin.send("POST", path, body, If_Match="*")) == expected_pointers
@@ -318,14 +316,14 @@ def test_every_problem_of_a_body_is_named_at_once(
         ("GET concept?flagged=x", None, "flagged must be true or false."),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_in_sentences(admin: V1Client, request_line: str, body: object, message: str) -> None:
+def test_errors_have_readable_messages(admin: V1Client, request_line: str, body: object, message: str) -> None:
     method, _, path = request_line.partition(" ")
     response = admin.send(method, path, body)
     assert response.status == 422
     assert response.json["errors"][0]["detail"].startswith(message)
 
 
-def test_a_body_that_is_not_utf_8_is_told_where(shared_server: Server, admin: V1Client) -> None:
+def test_invalid_utf8_in_a_body_is_reported_with_its_position(shared_server: Server, admin: V1Client) -> None:
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {admin.token}"}
     for address in ("/api/v1/concept", "/api/v-alpha/concept"):
         response = shared_server.request("POST", address, headers, b'{"name":\n "caf\xe9"}')
@@ -339,7 +337,7 @@ def test_a_body_that_is_not_utf_8_is_told_where(shared_server: Server, admin: V1
 # Lists and cursors
 
 
-def test_no_ids_are_no_records(shared_server: Server, admin: V1Client) -> None:
+def test_an_empty_ids_parameter_selects_no_records(shared_server: Server, admin: V1Client) -> None:
     record = admin.create(name="x")
     for ids in ("", ",", " , "):
         response = shared_server.get(f"/api/v1/concept?ids={ids.replace(' ', '%20')}").json
@@ -347,7 +345,7 @@ def test_no_ids_are_no_records(shared_server: Server, admin: V1Client) -> None:
     assert shared_server.get(f"/api/v1/concept?ids=,{record['id']},").json["total"] == 1
 
 
-def test_a_cursor_is_good_for_its_list_alone(server: Server) -> None:
+def test_a_cursor_is_valid_only_for_its_list(server: Server) -> None:
     curator = V1Client(server, "curator")
     for collection in ("concept", "task"):
         for name in "abc":
@@ -364,7 +362,7 @@ def test_a_cursor_is_good_for_its_list_alone(server: Server) -> None:
     assert get_pointers(server.get(f"/api/v1/concept?as_of={revision}&cursor={past_page['next']}")) == {"/cursor"}
 
 
-def test_the_longest_names_are_paged_through(server: Server) -> None:
+def test_lists_with_the_longest_names_are_paginated(server: Server) -> None:
     curator = V1Client(server, "curator")
     names = [f"{number}{'ΐ' * 499}" for number in range(3)]
     for name in names:
@@ -388,7 +386,7 @@ def test_a_proposal_is_accepted_without_a_body(admin: V1Client) -> None:
     assert (accepted.status, accepted.json["name"]) == (200, "x")
 
 
-def test_the_limits_of_texts_and_batches_are_settings(url: str) -> None:
+def test_the_limits_of_texts_and_batches_are_configurable(url: str) -> None:
     limits = {"LEXARIUM_NAME_LIMIT": "5", "LEXARIUM_ALIAS_LIMIT": "6", "LEXARIUM_DEFINITION_LIMIT": "7"}
     with Server(url, LEXARIUM_BATCH_LINES="2", LEXARIUM_BATCH_MB="1", **limits) as server:
         curator = V1Client(server, "curator")

@@ -44,7 +44,7 @@ def get_content(curator: V1Client, *identifiers: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_taking_a_merge_back_after_an_import_leaves_what_was_imported(
+def test_reverting_a_merge_after_an_import_keeps_imported_content(
     shared_server: Server, curator: V1Client, tmp_path: Path
 ) -> None:
     merged, survivor = curator.create(name="gone"), curator.create(name="kept")
@@ -62,7 +62,7 @@ def test_taking_a_merge_back_after_an_import_leaves_what_was_imported(
     assert get_content(curator, "trm_brought") == before
 
 
-def test_merges_that_follow_one_another_are_taken_back_the_last_first(curator: V1Client) -> None:
+def test_successive_merges_are_reverted_in_reverse_order(curator: V1Client) -> None:
     first, second, third = (curator.create(name=name) for name in ("one", "two", "three"))
     pointing = curator.create(name="pointing", relations={"PARTOF": [first["id"]]})
     record_ids = [record["id"] for record in (first, second, third, pointing)]
@@ -79,7 +79,7 @@ def test_merges_that_follow_one_another_are_taken_back_the_last_first(curator: V
     assert get_content(curator, *record_ids) == before
 
 
-def test_a_record_that_named_the_merged_one_must_be_back_first(curator: V1Client) -> None:
+def test_records_that_referred_to_the_merged_one_must_be_reverted_first(curator: V1Client) -> None:
     first, second, other = (curator.create(name=name) for name in ("one", "two", "other"))
     pointing = curator.create(name="pointing", relations={"PARTOF": [first["id"]]})
     merge(curator, first["id"], second["id"])
@@ -91,7 +91,7 @@ def test_a_record_that_named_the_merged_one_must_be_back_first(curator: V1Client
     assert get_record(curator, pointing["id"])["relations"] == {"PARTOF": [first["id"]]}
 
 
-def test_merges_into_one_record_are_taken_back_in_any_order_unless_both_brought_the_same(curator: V1Client) -> None:
+def test_merges_into_one_record_are_reverted_in_any_order_unless_both_added_the_same_content(curator: V1Client) -> None:
     survivor, first, second, same_name = (curator.create(name=name) for name in ("kept", "one", "two", "ONE"))
     before = get_content(curator, survivor["id"], first["id"], second["id"], same_name["id"])
     for record in (first, second, same_name):
@@ -104,7 +104,7 @@ def test_merges_into_one_record_are_taken_back_in_any_order_unless_both_brought_
     assert get_content(curator, survivor["id"], first["id"], second["id"], same_name["id"]) == before
 
 
-def test_a_source_that_two_merges_brought_stays_until_both_are_taken_back(curator: V1Client) -> None:
+def test_a_source_added_by_two_merges_is_kept_until_both_are_reverted(curator: V1Client) -> None:
     survivor = curator.create(name="kept")
     first, second = (curator.create(name=name, sources=["Both."]) for name in ("one", "two"))
     before = get_content(curator, survivor["id"], first["id"], second["id"])
@@ -118,7 +118,7 @@ def test_a_source_that_two_merges_brought_stays_until_both_are_taken_back(curato
     assert get_content(curator, survivor["id"], first["id"], second["id"]) == before
 
 
-def test_a_record_comes_back_only_after_those_that_it_names(curator: V1Client) -> None:
+def test_a_record_is_restored_only_after_the_records_it_refers_to(curator: V1Client) -> None:
     top, other, survivor = (curator.create(name=name) for name in ("top", "other", "kept"))
     merged = curator.create(name="gone", relations={"KINDOF": [top["id"]]})
     curator.patch(survivor, relations={"KINDOF": [top["id"]]})
@@ -129,7 +129,9 @@ def test_a_record_comes_back_only_after_those_that_it_names(curator: V1Client) -
     assert revert_merge(curator, merged).json["relations"] == {"KINDOF": [top["id"]]}
 
 
-def test_what_was_imported_merges_without_leftovers(shared_server: Server, curator: V1Client, tmp_path: Path) -> None:
+def test_imported_records_are_merged_and_reverted_without_leftovers(
+    shared_server: Server, curator: V1Client, tmp_path: Path
+) -> None:
     database = Database(shared_server.url)
     records = [
         build_term("nameless", name=" "),
@@ -155,7 +157,9 @@ def test_what_was_imported_merges_without_leftovers(shared_server: Server, curat
     database.close()
 
 
-def test_merging_a_class_takes_its_members_along_and_back(shared_server: Server, curator: V1Client) -> None:
+def test_merging_a_class_moves_its_members_and_reverting_moves_them_back(
+    shared_server: Server, curator: V1Client
+) -> None:
     merged, survivor = (curator.create("concept_class", name=name) for name in ("gone", "kept"))
     concept = curator.create(name="member", id_concept_class=merged["id"])
     task = curator.create("task", name="member", id_concept_class=merged["id"])
@@ -174,7 +178,7 @@ def test_merging_a_class_takes_its_members_along_and_back(shared_server: Server,
     assert (reverted.json["state"], reverted.json["id_concept_class"]) == ("published", merged["id"])
 
 
-def test_a_revert_names_the_survivor_of_what_was_merged_since(curator: V1Client) -> None:
+def test_a_revert_refers_to_the_survivors_of_records_merged_since(curator: V1Client) -> None:
     parent, survivor, itself, retired = (curator.create(name=name) for name in ("parent", "survivor", "it", "retired"))
     label, kept_label = (curator.create("concept_class", name=name) for name in ("label", "kept"))
     relations = {"KINDOF": [parent["id"], retired["id"]], "PARTOF": [itself["id"]]}

@@ -33,7 +33,7 @@ def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> It
     [("sqlite", 2), pytest.param("sqlite", 5, marks=pytest.mark.full), ("postgres", 2)],
     indirect=["catalogue"],
 )
-def test_any_sequence_of_writes_leaves_what_the_model_says(catalogue: type[WriteMachine], runs: int) -> None:
+def test_any_sequence_of_writes_matches_the_model(catalogue: type[WriteMachine], runs: int) -> None:
     run_state_machine_as_test(
         catalogue,
         settings=settings(

@@ -22,11 +22,11 @@ from lexarium.web.v1.operations import OPERATIONS
         (models.Origin, account.Origin),
     ],
 )
-def test_a_type_of_the_client_has_the_values_of_the_domain(alias: Any, enumeration: type[StrEnum]) -> None:
+def test_a_literal_type_of_the_client_has_the_values_of_the_domain(alias: Any, enumeration: type[StrEnum]) -> None:
     assert list(get_args(alias.__value__)) == [member.value for member in enumeration]
 
 
-def test_an_alias_of_the_client_has_the_scopes_of_the_domain() -> None:
+def test_an_alias_type_of_the_client_has_the_scopes_of_the_domain() -> None:
     assert models.Alias.__annotations__["scope"] == labels.AliasScope
 
 

@@ -36,7 +36,7 @@ def accept(curator: V1Client, proposal: dict[str, Any], **body: Any) -> HttpResp
 WRITABLE = ("name", "definition_text", "id_concept_class", "aliases", "sources", "relations")
 
 
-def test_a_proposal_holds_only_what_it_changes(curator: V1Client, contributor: V1Client) -> None:
+def test_a_proposal_contains_only_its_changes(curator: V1Client, contributor: V1Client) -> None:
     other = curator.create(name="other")
     record = curator.create(name="One", definition_text="Old.", aliases=[{"text": "a"}], sources=["s"])
     draft = {name: record[name] for name in WRITABLE}
@@ -65,7 +65,7 @@ def test_a_proposal_that_changes_nothing_is_refused(curator: V1Client, contribut
     assert curator.send("POST", "proposals", body).status == 422
 
 
-def test_what_is_accepted_is_its_proposers(curator: V1Client, contributor: V1Client) -> None:
+def test_an_accepted_proposal_is_attributed_to_its_author(curator: V1Client, contributor: V1Client) -> None:
     author, decider = get_own_id(contributor), get_own_id(curator)
     creation = expect_proposal(contributor.send("POST", "concept", {"name": "New", "definition_text": "Mine."}))
     record = accept(curator, creation).json
@@ -88,7 +88,9 @@ def test_what_is_accepted_is_its_proposers(curator: V1Client, contributor: V1Cli
     assert renamed["id_user"] == author
 
 
-def test_a_definition_that_the_curator_wrote_is_the_curators(curator: V1Client, contributor: V1Client) -> None:
+def test_a_definition_written_by_the_curator_is_attributed_to_the_curator(
+    curator: V1Client, contributor: V1Client
+) -> None:
     author, decider = get_own_id(contributor), get_own_id(curator)
     creation = expect_proposal(contributor.send("POST", "task", {"name": "New", "definition_text": "Mine."}))
     record = accept(curator, creation, change={"definition_text": "Ours."}).json
@@ -100,7 +102,7 @@ def test_a_definition_that_the_curator_wrote_is_the_curators(curator: V1Client, 
     assert (edited["definition_text"], edited["def_id_user"]) == ("Still ours.", decider)
 
 
-def test_settling_a_conflict_keeps_the_rest_of_the_proposal(curator: V1Client, contributor: V1Client) -> None:
+def test_resolving_a_conflict_keeps_the_rest_of_the_proposal(curator: V1Client, contributor: V1Client) -> None:
     record = curator.create(name="One", sources=["s"])
     change = {"name": "Two", "definition_text": "Mine.", "sources": ["t"]}
     edit = expect_proposal(contributor.send("PATCH", build_path(record), change, If_Match=get_etag(record)))
@@ -112,7 +114,7 @@ def test_settling_a_conflict_keeps_the_rest_of_the_proposal(curator: V1Client, c
     assert [accepted[name] for name in change] == ["Four", "Mine.", ["t", "u"]]
 
 
-def test_a_proposal_on_a_record_that_is_gone_shows_it_and_can_only_be_turned_down(
+def test_a_proposal_for_a_merged_or_retired_record_shows_its_state_and_can_only_be_rejected(
     curator: V1Client, contributor: V1Client
 ) -> None:
     merged, retired, survivor = (curator.create(name=name) for name in ("merged", "retired", "kept"))
@@ -137,7 +139,7 @@ def test_a_proposal_on_a_record_that_is_gone_shows_it_and_can_only_be_turned_dow
     assert accept(curator, edits[2]).json["name"] == "New"
 
 
-def test_a_contributors_delete_proposes_to_retire(curator: V1Client, contributor: V1Client) -> None:
+def test_a_delete_by_a_contributor_proposes_to_retire(curator: V1Client, contributor: V1Client) -> None:
     one, two, replacement, other = (curator.create(name=name) for name in ("one", "two", "stand-in", "other"))
     first = expect_proposal(
         contributor.send("DELETE", f"{build_path(one)}?replaced_by={replacement['id']}", If_Match=get_etag(one))

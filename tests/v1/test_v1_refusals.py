@@ -44,7 +44,7 @@ def create(server: Server, token: str, collection: str, **fields: Any) -> dict[s
         ({"id": "dso_other"}, "/id"),
     ],
 )
-def test_a_draft_that_breaks_a_rule_is_refused_whatever_the_record_has(
+def test_an_invalid_draft_is_rejected_whatever_the_record_contains(
     shared_server: Server, admin: str, invalid_fields: dict[str, object], pointer: str
 ) -> None:
     record = create(shared_server, admin, "disorder", flag_for_curator=1)
@@ -65,7 +65,7 @@ def test_a_draft_that_breaks_a_rule_is_refused_whatever_the_record_has(
         ("/concept", {"name": "x", "id_concept_class": "\x00"}, 422),
     ],
 )
-def test_text_that_cannot_be_stored_is_refused_everywhere(
+def test_text_that_cannot_be_stored_is_rejected_everywhere(
     shared_server: Server, admin: str, path: str, body: object, status: int
 ) -> None:
     assert send(shared_server, admin, f"POST {path}", body).status == status
@@ -87,7 +87,7 @@ def test_text_that_cannot_be_stored_is_refused_everywhere(
         7,
     ],
 )
-def test_a_cursor_of_ones_own_making_is_refused(shared_server: Server, cursor_data: object) -> None:
+def test_a_forged_cursor_is_rejected(shared_server: Server, cursor_data: object) -> None:
     cursor = base64.urlsafe_b64encode(json.dumps(cursor_data).encode()).decode()
     response = shared_server.get(f"/api/v1/concept?cursor={cursor}")
     assert response.status == 422
@@ -95,12 +95,12 @@ def test_a_cursor_of_ones_own_making_is_refused(shared_server: Server, cursor_da
 
 
 @pytest.mark.parametrize("after", ["1-%00", "x-prp_1", "1", "-", "%00"])
-def test_a_place_among_proposals_of_ones_own_making_is_refused(shared_server: Server, admin: str, after: str) -> None:
+def test_a_forged_proposal_cursor_is_rejected(shared_server: Server, admin: str, after: str) -> None:
     assert send(shared_server, admin, f"GET /proposals?after={after}").status == 422
 
 
 @pytest.mark.parametrize("depth", [300, 1_000, 1_020, 50_000])
-def test_a_body_nested_without_end_is_refused(shared_server: Server, admin: str, depth: int) -> None:
+def test_a_too_deeply_nested_body_is_rejected(shared_server: Server, admin: str, depth: int) -> None:
     record = create(shared_server, admin, "disorder")
     nested = '{"definition":' * depth + "1" + "}" * depth
     for request, body, version in (
@@ -112,7 +112,7 @@ def test_a_body_nested_without_end_is_refused(shared_server: Server, admin: str,
         assert send(shared_server, admin, request, body, version).status in (400, 422)
 
 
-def test_the_link_to_the_next_page_keeps_what_was_asked(shared_server: Server, admin: str) -> None:
+def test_the_link_to_the_next_page_keeps_all_parameters(shared_server: Server, admin: str) -> None:
     label = create(shared_server, admin, "concept_class")["id"]
     record_ids = {create(shared_server, admin, "task", id_concept_class=label)["id"] for _ in range(3)}
     create(shared_server, admin, "task")
@@ -126,7 +126,7 @@ def test_the_link_to_the_next_page_keeps_what_was_asked(shared_server: Server, a
     assert all(set(record) == {"id", "name"} for record in listed_ids)
 
 
-def test_a_contributors_edit_of_what_has_changed_is_refused(shared_server: Server, admin: str) -> None:
+def test_an_edit_of_an_outdated_version_by_a_contributor_is_rejected(shared_server: Server, admin: str) -> None:
     record = create(shared_server, admin, "task")
     path = f"/task/{record['id']}"
     assert send(shared_server, admin, f"PATCH {path}", {"name": "y"}, 1).status == 200
@@ -136,7 +136,7 @@ def test_a_contributors_edit_of_what_has_changed_is_refused(shared_server: Serve
     assert (proposal.status, proposal.json["base_version"]) == (202, 2)
 
 
-def test_an_edit_of_a_record_that_is_gone_cannot_be_proposed(shared_server: Server, admin: str) -> None:
+def test_an_edit_of_a_retired_record_cannot_be_proposed(shared_server: Server, admin: str) -> None:
     retired_id, merged_id, survivor_id = (create(shared_server, admin, "task")["id"] for _ in range(3))
     assert send(shared_server, admin, f"DELETE /task/{retired_id}", version=1).status == 200
     assert send(shared_server, admin, f"POST /task/{merged_id}/merge", {"into": survivor_id}, 1).status == 200
@@ -152,7 +152,7 @@ def is_consistent(server: Server) -> bool:
     return report.problems == [] and not any("comes back" in remark for remark in report.remarks)
 
 
-def test_a_merge_that_closes_a_circle_is_refused(shared_server: Server, admin: str) -> None:
+def test_a_merge_that_creates_a_cycle_is_rejected(shared_server: Server, admin: str) -> None:
     top = create(shared_server, admin, "concept")["id"]
     middle = create(shared_server, admin, "concept", relations={"KINDOF": [top]})["id"]
     bottom = create(shared_server, admin, "concept", relations={"KINDOF": [middle]})["id"]
@@ -165,7 +165,7 @@ def test_a_merge_that_closes_a_circle_is_refused(shared_server: Server, admin: s
     assert is_consistent(shared_server)
 
 
-def test_a_revert_that_closes_a_circle_is_refused(shared_server: Server, admin: str) -> None:
+def test_a_revert_that_creates_a_cycle_is_rejected(shared_server: Server, admin: str) -> None:
     one = create(shared_server, admin, "disorder")["id"]
     other = create(shared_server, admin, "disorder", relations={"ISA": [one]})["id"]
     assert send(shared_server, admin, f"PATCH /disorder/{other}", {"relations": None}, 1).status == 200
@@ -174,7 +174,7 @@ def test_a_revert_that_closes_a_circle_is_refused(shared_server: Server, admin: 
     assert is_consistent(shared_server)
 
 
-def test_a_merge_is_undone_whole_or_not_at_all(shared_server: Server, admin: str) -> None:
+def test_a_merge_is_reverted_completely_or_not_at_all(shared_server: Server, admin: str) -> None:
     merged_record, merge_target = (create(shared_server, admin, "task", name=name) for name in ("Gone", "Kept"))
     path = f"/task/{merged_record['id']}"
     assert send(shared_server, admin, f"POST {path}/merge", {"into": merge_target["id"]}, 1).status == 200
@@ -187,7 +187,7 @@ def test_a_merge_is_undone_whole_or_not_at_all(shared_server: Server, admin: str
     assert send(shared_server, admin, f"POST {path}/revert", {"version": 2}, 3).status == 409
 
 
-def test_a_revert_to_what_a_record_is_changes_nothing(shared_server: Server, admin: str) -> None:
+def test_a_revert_to_the_current_version_changes_nothing(shared_server: Server, admin: str) -> None:
     record = create(shared_server, admin, "contrast")
     response = send(shared_server, admin, f"POST /contrast/{record['id']}/revert", {"version": 1}, 1)
     assert (response.status, response.json) == (200, record)

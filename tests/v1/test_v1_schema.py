@@ -247,7 +247,7 @@ class DocsPage(HTMLParser):
             self.details[self._current_id] += data
 
 
-def test_the_page_shows_the_whole_document(api: ApiServer) -> None:
+def test_the_page_shows_the_complete_document(api: ApiServer) -> None:
     response = api.server.get("/docs")
     page = DocsPage(response.body.decode())
     assert page.links <= page.anchors
@@ -279,7 +279,7 @@ def test_the_page_shows_the_whole_document(api: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("operation", ["create_record", "patch_record", "batch", "valpha_create_task"])
-def test_a_command_on_the_page_works_unchanged(operation: str, sample_url: DatabaseUrlFactory) -> None:
+def test_a_command_copied_from_the_page_works(operation: str, sample_url: DatabaseUrlFactory) -> None:
     with Server(sample_url("sqlite")) as server:
         details = DocsPage(server.get("/docs").body.decode()).details[operation]
         command = re.search(r"curl .*?'(?=\n\s*(?:\n|[A-Z]))", details, re.DOTALL)
@@ -402,7 +402,7 @@ class SampleServer:
         return f'"{history["items"][0]["version"]}"'
 
 
-def test_every_operation_does_what_its_example_says(sample_url: DatabaseUrlFactory) -> None:
+def test_every_operation_succeeds_with_its_example(sample_url: DatabaseUrlFactory) -> None:
     variables = {"LEXARIUM_WEBHOOKS_PRIVATE": "yes", "LEXARIUM_COMMENT_RATE": "1000"}
     with Server(sample_url("sqlite"), **variables) as server:
         sample = SampleServer(server)

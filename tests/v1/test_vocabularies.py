@@ -151,7 +151,7 @@ def test_a_vocabulary_is_changed_with_if_match_removed_and_restored(admin: Vocab
     assert admin.read(get_path(record))["name"] == "Kept"
 
 
-def test_what_is_not_there_is_told_with_what_is(admin: VocabularyClient) -> None:
+def test_a_404_lists_the_existing_vocabularies_or_collections(admin: VocabularyClient) -> None:
     response = admin.send("GET", "vocabularies/nowhere/records/x")
     assert response.status == 404
     assert "uat" in response.json["detail"]
@@ -170,7 +170,7 @@ def test_a_schema_is_read_as_linkml_and_json_schema(admin: VocabularyClient) -> 
     assert admin.send("GET", "vocabularies/uat/schema", Accept="image/png").status == 406
 
 
-def test_a_vocabulary_with_a_made_schema_takes_records(admin: VocabularyClient) -> None:
+def test_a_vocabulary_with_a_custom_schema_accepts_records(admin: VocabularyClient) -> None:
     assert admin.send("POST", "vocabularies", {"slug": "plants", "title": "Plants", "schema": "skos"}).status == 201
 
     def put(source: str) -> HttpResponse:
@@ -241,7 +241,7 @@ def test_an_id_may_contain_any_characters_on_every_route(admin: VocabularyClient
     assert admin.server.get(f"/id/{encoded}?vocabulary=uat", Accept="application/json").status == 410
 
 
-def test_an_exact_record_wins_over_what_belongs_to_another(admin: VocabularyClient) -> None:
+def test_a_record_with_an_exact_id_takes_precedence_over_a_subresource(admin: VocabularyClient) -> None:
     admin.add("uat", "concept", id="w", name="Short")
     admin.add("uat", "concept", id="w/history", name="Long")
     assert admin.read("vocabularies/uat/records/w/history")["name"] == "Long"
@@ -301,7 +301,7 @@ def test_an_alternative_id_and_an_iri_redirect(admin: VocabularyClient) -> None:
     assert admin.send("GET", f"vocabularies/first/records?iri={quote(iri, safe='')}").status == 404
 
 
-def test_a_record_is_read_in_the_language_that_is_asked_for(admin: VocabularyClient) -> None:
+def test_a_record_is_read_in_the_requested_language(admin: VocabularyClient) -> None:
     names = [{"text": "Sun", "lang": "en"}, {"text": "Sonne", "lang": "de"}, {"text": "Soleil", "lang": "fr"}]
     definitions = [{"text": "A star.", "lang": "en"}, {"text": "Ein Stern.", "lang": "de"}]
     notes = [
@@ -372,7 +372,7 @@ def test_unqualified_paths_are_about_the_main_vocabulary(admin: VocabularyClient
     assert admin.read("vocabularies/uat/records/uat:sun?release=2026")["id"] == "uat:sun"
 
 
-def test_changes_proposals_batches_and_webhooks_name_vocabularies(admin: VocabularyClient) -> None:
+def test_changes_proposals_batches_and_webhooks_include_the_vocabulary(admin: VocabularyClient) -> None:
     lines = (
         {"op": "create", "collection": "concept", "vocabulary": "birds", "as": "x", "record": {"name": "Owl"}},
         {"op": "create", "collection": "concept", "vocabulary": "birds", "record": {"name": "Eagle owl"}},
@@ -399,7 +399,7 @@ def test_changes_proposals_batches_and_webhooks_name_vocabularies(admin: Vocabul
     assert (accepted.json["vocabulary"], accepted.json["name"]) == ("birds", "Wren")
 
 
-def test_a_role_in_one_vocabulary_counts_there_alone(admin: VocabularyClient) -> None:
+def test_a_role_in_one_vocabulary_applies_only_there(admin: VocabularyClient) -> None:
     user = admin.send("POST", "users", {"name": "Bert", "role": "none"}).json
     changed = admin.send("PATCH", f"users/{user['id']}", {"role": "curator", "vocabulary": "birds"}).json
     assert (changed["role"], changed["vocabulary_roles"]) == ("none", {"birds": "curator"})
@@ -451,7 +451,7 @@ def test_a_new_record_has_the_iri_of_its_curie_in_responses_pages_and_exports(ad
         assert iri.encode() in admin.server.get(f"/id/{record_id}?vocabulary={slug}&format=html").body
 
 
-def test_an_alternative_id_of_several_records_is_a_choice(admin: VocabularyClient) -> None:
+def test_an_ambiguous_alternative_id_returns_a_choice(admin: VocabularyClient) -> None:
     assert admin.send("POST", "vocabularies", {"slug": "twins", "title": "Twins", "schema": "obo"}).status == 201
     database = Database(admin.server.url)
     database.run_read(database.follow_vocabularies)
@@ -465,7 +465,7 @@ def test_an_alternative_id_of_several_records_is_a_choice(admin: VocabularyClien
         assert response.json["detail"] == "twin:0 is an alternative ID of several records: twin:1, twin:2."
 
 
-def test_roles_in_a_purged_vocabulary_do_not_count_in_another_of_its_name(admin: VocabularyClient) -> None:
+def test_roles_in_a_purged_vocabulary_do_not_apply_to_a_new_one_of_the_same_name(admin: VocabularyClient) -> None:
     member = VocabularyClient(admin.server, "none")
     user = member.send("GET", "me").json["id"]
     private = {"slug": "burrow", "title": "Burrow", "schema": "skos", "private": True}
@@ -491,7 +491,7 @@ def test_a_record_of_any_vocabulary_is_read_as_rdf(admin: VocabularyClient) -> N
     assert b"Comet" in document.body
 
 
-def test_an_id_that_is_part_of_no_iri_is_escaped_in_rdf(admin: VocabularyClient) -> None:
+def test_an_id_that_is_not_valid_in_an_iri_is_escaped_in_rdf(admin: VocabularyClient) -> None:
     assert admin.send("POST", "vocabularies", {"slug": "odd", "title": "Odd", "schema": "skos"}).status == 201
     for record_id in ("odd:5%", "odd:[1]", "odd:a#b#c", "http://[x/%zz", "http://a:b/", "odd:\ue000"):
         record = admin.add("odd", "concept", id=record_id, name=record_id)
@@ -501,7 +501,7 @@ def test_an_id_that_is_part_of_no_iri_is_escaped_in_rdf(admin: VocabularyClient)
 
 
 @pytest.mark.parametrize("name", [name for name, item in FORMATS.items() if item.can_write])
-def test_an_export_has_the_ids_and_collections_of_the_owner(admin: VocabularyClient, name: str) -> None:
+def test_an_export_has_the_original_ids_and_collection_names(admin: VocabularyClient, name: str) -> None:
     slug = f"ids-{name}"
     assert admin.send("POST", "vocabularies", {"slug": slug, "title": "Ids", "schema": "skos"}).status == 201
     admin.add(slug, "concept", id="i:1", name="i:1")

@@ -96,7 +96,7 @@ def test_metadata_and_schemas_are_in_the_feed(server: Server, admin: V1Client) -
     assert b"u001f" not in server.get("/api/v1/changes").body
 
 
-def test_changes_of_a_vocabulary_show_to_its_readers_alone(server: Server, admin: V1Client) -> None:
+def test_changes_of_a_private_vocabulary_are_visible_only_to_its_readers(server: Server, admin: V1Client) -> None:
     events = ChangeStream(server)
     create_vocabulary(admin, "secret", title="Known to few", private=True)
     create_vocabulary(admin, "birds", title="Birds")
@@ -170,7 +170,7 @@ def test_webhooks_are_sent_changes_of_vocabularies(url: str) -> None:
     database.close()
 
 
-def test_a_mirror_leaves_changes_of_vocabularies_out(server: Server, admin: V1Client, tmp_path: Path) -> None:
+def test_a_mirror_skips_changes_of_vocabularies(server: Server, admin: V1Client, tmp_path: Path) -> None:
     change_vocabulary(admin, "main", title="Ours")
     record = admin.create(name="main")
     target = f"sqlite:///{tmp_path}/mirror.db"
@@ -181,7 +181,7 @@ def test_a_mirror_leaves_changes_of_vocabularies_out(server: Server, admin: V1Cl
     assert json.loads(shown.stdout)["name"] == "main"
 
 
-def test_undoing_an_import_leaves_its_vocabulary(server: Server, admin: V1Client, tmp_path: Path) -> None:
+def test_undoing_an_import_keeps_its_vocabulary(server: Server, admin: V1Client, tmp_path: Path) -> None:
     file = tmp_path / "birds.ttl"
     file.write_text(
         "<http://example.org/b1> a <http://www.w3.org/2004/02/skos/core#Concept> ;"

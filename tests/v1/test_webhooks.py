@@ -68,7 +68,7 @@ def create_records(server: Server, token: str, *names: str, collection: str = "c
         assert server.post_json(f"/api/v1/{collection}", {"name": name}, token).status == 201
 
 
-def test_a_change_is_delivered_signed_as_the_feed_tells_it(server: Server, receiver: WebhookReceiver) -> None:
+def test_a_change_is_delivered_signed_and_equal_to_its_feed_entry(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
     create_records(server, admin, "before")
     hook = add_webhook(server, admin, receiver.url)
@@ -90,7 +90,7 @@ def test_a_change_is_delivered_signed_as_the_feed_tells_it(server: Server, recei
     assert server.get("/api/v1").json["revision"] == revision + 1
 
 
-def test_the_secret_is_told_once(server: Server, receiver: WebhookReceiver) -> None:
+def test_the_secret_is_shown_once(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
     response = server.post_json(WEBHOOKS_PATH, {"url": receiver.url}, admin)
     assert response.json["secret"].startswith("whsec_")
@@ -99,7 +99,7 @@ def test_the_secret_is_told_once(server: Server, receiver: WebhookReceiver) -> N
     assert send_request(server, "GET", WEBHOOKS_PATH, admin).json == {"items": [without_secret]}
 
 
-def test_filters_choose_collections_and_actions(server: Server, receiver: WebhookReceiver) -> None:
+def test_deliveries_are_filtered_by_collection_and_action(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
     tasks = add_webhook(server, admin, receiver.url, collections=["task", "task"])
     assert tasks["collections"] == ["task"]
@@ -119,7 +119,7 @@ def test_filters_choose_collections_and_actions(server: Server, receiver: Webhoo
         )
 
 
-def test_what_fails_is_tried_again_and_the_order_is_kept(server: Server) -> None:
+def test_failed_deliveries_are_retried_in_order(server: Server) -> None:
     admin = server.create_token("admin")
     with WebhookReceiver(204, 500, 302) as receiver:
         hook = add_webhook(server, admin, receiver.url)
@@ -139,7 +139,7 @@ def test_what_fails_is_tried_again_and_the_order_is_kept(server: Server) -> None
         assert (after["attempts"], after["failing_since"], after["next_attempt"]) == (0, None, None)
 
 
-def test_a_receiver_that_does_not_answer_holds_up_no_other(server: Server, receiver: WebhookReceiver) -> None:
+def test_an_unresponsive_receiver_does_not_delay_others(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         hook = add_webhook(server, admin, f"http://127.0.0.1:{silent.getsockname()[1]}/")
@@ -168,7 +168,7 @@ def test_deliveries_survive_a_restart(url: str, signal_number: int) -> None:
         assert names == ["one", "two", "two", "three"]
 
 
-def test_several_workers_deliver_a_change_once(url: str, receiver: WebhookReceiver) -> None:
+def test_a_change_is_delivered_once_by_several_workers(url: str, receiver: WebhookReceiver) -> None:
     with Server(url, "--workers", "3", LEXARIUM_WEBHOOKS_PRIVATE="yes") as server:
         admin = server.create_token("admin")
         hook = add_webhook(server, admin, receiver.url)
@@ -179,7 +179,7 @@ def test_several_workers_deliver_a_change_once(url: str, receiver: WebhookReceiv
         assert receiver.list_names(hook["secret"]) == names
 
 
-def test_after_a_day_of_failures_a_webhook_is_disabled_until_it_is_enabled(server: Server) -> None:
+def test_a_webhook_is_disabled_after_a_day_of_failures_until_it_is_enabled(server: Server) -> None:
     admin = server.create_token("admin")
     with WebhookReceiver(500, 500) as receiver:
         hook = add_webhook(server, admin, receiver.url)
@@ -202,7 +202,7 @@ def test_after_a_day_of_failures_a_webhook_is_disabled_until_it_is_enabled(serve
     assert f"Webhook {hook['id']} was disabled after 2 failed attempts: answered 500" in server.stop()
 
 
-def test_a_receiver_that_is_gone_for_good_may_say_so(server: Server) -> None:
+def test_a_receiver_that_responds_with_410_disables_its_webhook(server: Server) -> None:
     admin = server.create_token("admin")
     with WebhookReceiver(410) as receiver:
         path = f"{WEBHOOKS_PATH}/{add_webhook(server, admin, receiver.url)['id']}"
@@ -210,7 +210,7 @@ def test_a_receiver_that_is_gone_for_good_may_say_so(server: Server) -> None:
         wait_until(lambda: send_request(server, "GET", path, admin).json["disabled"] is not None)
 
 
-def test_a_webhook_is_changed_and_goes_on_where_it_stood(server: Server, receiver: WebhookReceiver) -> None:
+def test_an_updated_webhook_continues_at_its_position(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
     with WebhookReceiver(500) as failing_receiver:
         hook = add_webhook(server, admin, failing_receiver.url, actions=["create"])
@@ -240,9 +240,7 @@ def test_a_webhook_is_changed_and_goes_on_where_it_stood(server: Server, receive
     assert send_request(server, "GET", path, admin).json["url"] == receiver.url
 
 
-def test_a_webhook_that_is_disabled_is_sent_nothing_until_it_is_enabled(
-    server: Server, receiver: WebhookReceiver
-) -> None:
+def test_a_disabled_webhook_is_sent_nothing_until_it_is_enabled(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
     hook, other = add_webhook(server, admin, receiver.url), add_webhook(server, admin, receiver.url)
     path = f"{WEBHOOKS_PATH}/{hook['id']}"
@@ -256,7 +254,7 @@ def test_a_webhook_that_is_disabled_is_sent_nothing_until_it_is_enabled(
     wait_until(lambda: len(receiver.received) == 2)
 
 
-def test_a_new_secret_signs_beside_the_last_one(server: Server, receiver: WebhookReceiver) -> None:
+def test_a_rotated_secret_signs_together_with_the_previous_one(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
     hook = add_webhook(server, admin, receiver.url)
     path = f"{WEBHOOKS_PATH}/{hook['id']}"
@@ -274,7 +272,7 @@ def test_a_new_secret_signs_beside_the_last_one(server: Server, receiver: Webhoo
         receiver.list_names(secrets[0])
 
 
-def test_a_webhook_is_tried_out(server: Server) -> None:
+def test_a_webhook_is_tested(server: Server) -> None:
     admin = server.create_token("admin")
     with WebhookReceiver(204, 500) as receiver:
         hook = add_webhook(server, admin, receiver.url)
@@ -294,7 +292,7 @@ def test_a_webhook_is_tried_out(server: Server) -> None:
     assert send_request(server, "GET", path, admin).json["attempts"] == 0
 
 
-def test_a_webhook_that_is_taken_away_gets_no_more(server: Server, receiver: WebhookReceiver) -> None:
+def test_a_deleted_webhook_receives_no_more_changes(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
     deleted, remaining = add_webhook(server, admin, receiver.url), add_webhook(server, admin, receiver.url)
     create_records(server, admin, "one")
@@ -316,7 +314,7 @@ def test_a_webhook_that_is_taken_away_gets_no_more(server: Server, receiver: Web
         assert send_request(server, method, target, admin, {}).status == 404
 
 
-def test_webhooks_are_an_admins(shared_server: Server) -> None:
+def test_webhooks_are_managed_only_by_admins(shared_server: Server) -> None:
     curator = shared_server.create_token("curator")
     for method, target in (
         ("GET", WEBHOOKS_PATH),
@@ -371,7 +369,7 @@ def test_webhooks_are_an_admins(shared_server: Server) -> None:
         "",
     ],
 )
-def test_addresses_that_are_not_public_are_refused(shared_server: Server, url: str) -> None:
+def test_urls_that_are_not_public_are_rejected(shared_server: Server, url: str) -> None:
     admin = shared_server.create_token("admin")
     response = shared_server.post_json(WEBHOOKS_PATH, {"url": url}, admin)
     assert response.status == 422
@@ -379,7 +377,7 @@ def test_addresses_that_are_not_public_are_refused(shared_server: Server, url: s
     assert send_request(shared_server, "GET", WEBHOOKS_PATH, admin).json == {"items": []}
 
 
-def test_every_wrong_field_is_named(shared_server: Server) -> None:
+def test_all_invalid_fields_are_reported(shared_server: Server) -> None:
     admin = shared_server.create_token("admin")
     for body, wrong_fields in (
         ({}, {"/url"}),
@@ -397,7 +395,7 @@ def test_every_wrong_field_is_named(shared_server: Server) -> None:
         assert {error["pointer"] for error in response.json["errors"]} == wrong_fields
 
 
-def test_a_name_that_has_a_private_address_among_others_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_name_with_any_private_address_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     def resolve_to(*addresses: str) -> Callable[..., Any]:
         return lambda *_, **__: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80)) for address in addresses]
 
@@ -408,7 +406,7 @@ def test_a_name_that_has_a_private_address_among_others_is_refused(monkeypatch: 
         find_receiver("http://name.example/", private=False)
 
 
-def test_a_name_is_looked_up_once_for_the_check_and_the_connection(
+def test_a_host_name_is_resolved_once_for_the_check_and_the_connection(
     receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found_receiver = find_receiver(receiver.url.replace("127.0.0.1", "localhost"), private=True)
@@ -421,7 +419,7 @@ def test_a_name_is_looked_up_once_for_the_check_and_the_connection(
     assert receiver.received[0][0]["host"] == f"localhost:{receiver.port}"
 
 
-def test_a_name_that_is_never_found_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resolving_a_host_name_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "TIMEOUT_SECONDS", 0.1)
     is_finished = threading.Event()
 
@@ -435,14 +433,14 @@ def test_a_name_that_is_never_found_is_given_up_in_time(monkeypatch: pytest.Monk
     is_finished.set()
 
 
-def test_looking_up_connecting_and_answering_share_one_deadline(receiver: WebhookReceiver) -> None:
+def test_resolving_connecting_and_responding_share_one_deadline(receiver: WebhookReceiver) -> None:
     found_receiver = find_receiver(receiver.url, private=True)
     with pytest.raises(DeliveryFailed, match="timed out"):
         sender.send(found_receiver, b"{}", {}, deadline=time.monotonic())
     assert receiver.received == []
 
 
-def test_a_connection_that_is_never_taken_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connecting_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "TIMEOUT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         address = full.getsockname()
@@ -456,7 +454,7 @@ def test_a_connection_that_is_never_taken_is_given_up_in_time(monkeypatch: pytes
             waiting_socket.close()
 
 
-def test_a_webhook_whose_address_is_no_longer_allowed_is_not_sent_to(url: str, receiver: WebhookReceiver) -> None:
+def test_a_webhook_with_a_url_that_is_no_longer_allowed_is_not_delivered(url: str, receiver: WebhookReceiver) -> None:
     with Server(url, LEXARIUM_WEBHOOKS_PRIVATE="yes") as server:
         admin = server.create_token("admin")
         path = f"{WEBHOOKS_PATH}/{add_webhook(server, admin, receiver.url)['id']}"
@@ -469,7 +467,7 @@ def test_a_webhook_whose_address_is_no_longer_allowed_is_not_sent_to(url: str, r
     assert receiver.received == []
 
 
-def test_a_receiver_that_answers_drop_by_drop_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_response_of_a_receiver_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "TIMEOUT_SECONDS", 0.5)
     is_finished = threading.Event()
 
@@ -494,7 +492,7 @@ def test_a_receiver_that_answers_drop_by_drop_is_cut_off(monkeypatch: pytest.Mon
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-def test_a_certificate_must_be_for_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_certificate_must_match_the_host_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = tmp_path / "localhost.pem"
     command = (
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
@@ -517,7 +515,7 @@ def test_a_certificate_must_be_for_the_name(tmp_path: Path, monkeypatch: pytest.
 WEBHOOK = Webhook("whk_1", "https://example.org/", ("whsec_",), (), (), 0, created=0)
 
 
-def test_waits_grow_from_seconds_to_hours_and_end_after_a_day() -> None:
+def test_retry_delays_grow_from_seconds_to_hours_and_end_after_a_day() -> None:
     hook, waits = WEBHOOK, []
     while hook.disabled is None:
         at = hook.due
@@ -532,11 +530,11 @@ def test_waits_grow_from_seconds_to_hours_and_end_after_a_day() -> None:
     assert hook.with_success(5).failing is None
 
 
-def test_a_failure_does_not_enable_what_someone_disabled_meanwhile() -> None:
+def test_a_failure_does_not_enable_a_webhook_disabled_meanwhile() -> None:
     assert replace(WEBHOOK, disabled=5).with_failure(9, 1.0).disabled == 5
 
 
-def test_a_lease_is_one_holders_until_it_runs_out_or_is_given_back(database: Database) -> None:
+def test_a_lease_has_one_holder_until_it_expires_or_is_released(database: Database) -> None:
     def take(holder: str, at: int) -> bool:
         return database.run_write(lambda transaction: leases.acquire(transaction, Lease("x", holder, at + 10), at=at))
 
@@ -554,7 +552,7 @@ def test_a_lease_is_one_holders_until_it_runs_out_or_is_given_back(database: Dat
     assert database.get_position()[:3] == before[:3]  # epoch, revision and accounts
 
 
-def test_the_log_of_deliveries_keeps_the_newest(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_delivery_log_keeps_the_newest_entries(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhooks, "MAX_DELIVERIES", 3)
     other = replace(WEBHOOK, id="whk_2")
     with database.write() as transaction:

@@ -25,7 +25,7 @@ def machine(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> type
     [("sqlite", 1), pytest.param("sqlite", 5, marks=pytest.mark.full), ("postgres", 2)],
     indirect=["machine"],
 )
-def test_everyone_reads_what_the_model_says_after_any_sequence_of_writes(
+def test_every_reader_sees_what_the_model_predicts_after_any_sequence_of_writes(
     machine: type[VocabularyMachine], runs: int
 ) -> None:
     run_state_machine_as_test(

@@ -12,7 +12,7 @@ from tests.support.v1_client import V1Client
 PATH = "/vocabularies/main/conformance"
 
 
-def test_contributors_see_what_does_not_conform(server: Server) -> None:
+def test_contributors_see_values_that_do_not_conform(server: Server) -> None:
     curator, contributor = V1Client(server, "curator"), V1Client(server, "contributor")
     for _ in range(2):
         record = curator.create(name="memory")
@@ -27,7 +27,7 @@ def test_contributors_see_what_does_not_conform(server: Server) -> None:
     assert server.get(PATH).status == 303
 
 
-def test_the_command_lists_what_does_not_conform(database: Database, url: str) -> None:
+def test_the_command_lists_values_that_do_not_conform(database: Database, url: str) -> None:
     account = add_account(database, "Ada", Role.ADMIN)
     with database.write() as transaction:
         create_vocabulary(transaction, account.id, "uat", {"schema": "skos"})

@@ -112,7 +112,7 @@ def list_problems(error: pytest.ExceptionInfo[InvalidInput]) -> dict[str, str]:
     return {problem.field: problem.detail for problem in error.value.problems}
 
 
-def test_drafts_have_the_ids_that_owners_gave(curators: Curators) -> None:
+def test_records_have_the_ids_that_owners_gave(curators: Curators) -> None:
     parent = curators.create("uat/concept", name="galaxy")
     child = curators.create("uat/concept", name="spiral galaxy", relations={"broader": ["uat:1"]})
     assert (parent.record.local_id, child.record.local_id) == ("uat:1", "uat:2")
@@ -125,13 +125,13 @@ def test_drafts_have_the_ids_that_owners_gave(curators: Curators) -> None:
     assert list_problems(error) == {"relations/broader/0": "would create a cycle: uat:2 is already below uat:1."}
 
 
-def test_an_unknown_relation_names_those_that_there_are(curators: Curators) -> None:
+def test_an_unknown_relation_is_reported_with_the_valid_ones(curators: Curators) -> None:
     with pytest.raises(InvalidInput) as error:
         curators.create("made/plant", code="AB", relations={"eats": ["x"]})
     assert list_problems(error) == {"relations/eats": "is not a relation of a plant; valid: grows_on."}
 
 
-def test_numbers_are_not_used_again_and_end(curators: Curators) -> None:
+def test_numbers_are_not_reused_and_run_out(curators: Curators) -> None:
     first = curators.create("doid/term")
     with curators.database.write() as transaction:
         RecordWriter(transaction, curators.admin).retire(first)
@@ -149,13 +149,13 @@ def test_numbers_are_not_used_again_and_end(curators: Curators) -> None:
     }
 
 
-def test_unpadded_numbers_follow_the_highest(curators: Curators) -> None:
+def test_unpadded_numbers_continue_after_the_highest(curators: Curators) -> None:
     for local_id in ("uat:9", "uat:10", "uat:x11", "uat:012"):
         curators.create("uat/concept", id=local_id) if local_id != "uat:012" else None
     assert curators.create("uat/concept").record.local_id == "uat:11"
 
 
-def test_unpadded_numbers_are_read_once_and_then_from_changes_since(curators: Curators, url: str) -> None:
+def test_unpadded_numbers_are_scanned_once_and_then_only_in_new_changes(curators: Curators, url: str) -> None:
     executed: list[str] = []
     event.listen(curators.database.backend.engine, "before_cursor_execute", lambda *args: executed.append(args[2]))
     for number in (1, 2):
@@ -191,7 +191,7 @@ def test_numbers_of_writes_in_one_transaction_differ(curators: Curators) -> None
     assert saved[2].record.relation_targets == {"broader": ["uat:1"]}
 
 
-def test_where_no_ids_are_minted_the_author_gives_them(curators: Curators) -> None:
+def test_without_minting_the_author_provides_ids(curators: Curators) -> None:
     with pytest.raises(InvalidInput) as error:
         curators.create("own/concept")
     assert list_problems(error) == {"id": "is required: this vocabulary has no pattern for new IDs."}
@@ -207,7 +207,7 @@ def list_outdated(record: Record) -> list[tuple[str, str]]:
     return [(text.field, text.lang) for text in list_language_texts(record) if text.is_outdated]
 
 
-def test_translations_touch_no_other_language(curators: Curators) -> None:
+def test_translations_do_not_change_other_languages(curators: Curators) -> None:
     record = curators.create("uat/concept", name="star", names=[{"text": "étoile", "lang": "FR"}])
     assert record.record.fields["name"] == "star"
     assert record.record.translated_names == {"fr": "étoile"}
@@ -234,7 +234,7 @@ def test_a_translation_may_be_confirmed(curators: Curators) -> None:
     assert list_outdated(record.record) == []
 
 
-def test_a_text_in_the_default_language_is_the_field(curators: Curators) -> None:
+def test_a_text_in_the_default_language_sets_the_field(curators: Curators) -> None:
     names = [{"text": "star", "lang": "en"}, {"text": "étoile", "lang": "fr"}]
     record = curators.create("uat/concept", name="star", names=names)
     assert Statement("skos:prefLabel", Text("star")) in record.record.statements
@@ -257,7 +257,7 @@ def test_a_text_in_the_default_language_is_the_field(curators: Curators) -> None
         ({"fr": "a"}, "names"),
     ],
 )
-def test_wrong_translations_are_refused(curators: Curators, names: Any, field: str) -> None:
+def test_invalid_translations_are_rejected(curators: Curators, names: Any, field: str) -> None:
     with pytest.raises(InvalidInput) as error:
         curators.create("uat/concept", names=names)
     assert list_problems(error).keys() == {field}
@@ -352,7 +352,7 @@ def test_references_go_to_the_vocabulary_that_defines_the_prefix(curators: Curat
     assert [item.name for item in hidden] == [None]
 
 
-def test_private_vocabularies_are_not_looked_into(curators: Curators) -> None:
+def test_references_to_private_vocabularies_are_not_resolved(curators: Curators) -> None:
     with curators.database.write() as transaction:
         head_records.update_vocabulary(transaction, curators.admin.account.id, "secret", {"defines": ["s"]})
     secret = curators.create("secret/concept", name="secret")
@@ -360,7 +360,7 @@ def test_private_vocabularies_are_not_looked_into(curators: Curators) -> None:
         curators.create("made/plant", code="AB", relations={"grows_on": [secret.record.local_id]})
 
 
-def test_permissions_are_those_of_the_vocabulary(curators: Curators) -> None:
+def test_permissions_depend_on_the_vocabulary(curators: Curators) -> None:
     curator = curators.make_caller("Bea", Role.NONE, uat=Role.CURATOR, made=Role.CONTRIBUTOR)
     record = curators.create("uat/concept", curator)
     assert record.record.local_id == "uat:1"
@@ -419,7 +419,7 @@ def test_a_replacement_is_a_record_of_the_same_vocabulary(curators: Curators) ->
         assert writer.retire(record, "uat:2").record.replaced_by == other.record.id
 
 
-def test_too_large_records_are_refused(curators: Curators) -> None:
+def test_too_large_records_are_rejected(curators: Curators) -> None:
     aliases = [{"text": f"{number}" + "x" * 490} for number in range(1_000)]
     record = curators.create("uat/concept", aliases=aliases, definition="x" * 50_000)
     definitions = [{"text": "é" * 50_000, "lang": f"de-{number}"} for number in range(100, 110)]
@@ -439,7 +439,7 @@ def test_aliases_keep_their_qualifiers(curators: Curators) -> None:
     assert qualified in after.statements
 
 
-def test_conformance_counts_what_does_not_conform(curators: Curators) -> None:
+def test_conformance_counts_invalid_values(curators: Curators) -> None:
     curators.create("made/plant", name="rose", code="AB", colour="red")
     plant = curators.create("made/plant", name="Rose", code="AB")
     with curators.database.write() as transaction:
@@ -466,7 +466,7 @@ def test_relations_have_the_label_of_their_record_or_of_the_bundled_table(curato
     assert labels == {"is_a": "is a", "RO:0002202": "grows out of", "BFO:0000050": "part of", "x:1": "x:1"}
 
 
-def test_common_relations_and_their_inverses_agree() -> None:
+def test_inverse_labels_of_common_relations_are_consistent() -> None:
     labels = {label: inverse for label, inverse in COMMON_RELATIONS.values() if inverse}
     assert len({label for label, _ in COMMON_RELATIONS.values()}) == len(COMMON_RELATIONS)
     assert all(labels[inverse] == label for label, inverse in labels.items() if inverse in labels)

@@ -7,7 +7,7 @@ from lexarium.services.vocabularies.head_records import create_vocabulary, remov
 from lexarium.store.database import Database
 
 
-def test_an_old_snapshot_does_not_bring_back_a_vocabulary_that_was_removed(database: Database) -> None:
+def test_an_old_snapshot_does_not_restore_a_removed_vocabulary(database: Database) -> None:
     database.run_write(lambda transaction: create_vocabulary(transaction, "ada", "moss", {"schema": "skos"}))
     with database.read() as old_snapshot:
         database.follow_vocabularies(old_snapshot)
@@ -17,7 +17,7 @@ def test_an_old_snapshot_does_not_bring_back_a_vocabulary_that_was_removed(datab
     assert VOCABULARIES["moss"].is_removed
 
 
-def test_a_vocabulary_of_a_transaction_that_is_rolled_back_is_not_kept(database: Database) -> None:
+def test_a_vocabulary_of_a_rolled_back_transaction_is_not_kept(database: Database) -> None:
     with pytest.raises(ZeroDivisionError), database.write() as transaction:
         create_vocabulary(transaction, "ada", "moss", {"schema": "skos"})
         database.follow_vocabularies(transaction.flush(), transaction.position)
