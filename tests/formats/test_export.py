@@ -248,6 +248,7 @@ def test_the_service_document_links_to_the_export(sample_server: Server) -> None
     assert sample_server.get("/api/v1").json["links"]["export"] == EXPORT_PATH
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", ENGINES)
 def test_slow_readers_of_exports_block_no_other_requests(
     engine: str, new_url: DatabaseUrlFactory, tmp_path: Path

@@ -3,14 +3,10 @@
 import itertools
 import json
 import os
-import pty
 import random
-import select
 import signal
 import sqlite3
-import subprocess
-import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +29,7 @@ from tests.support.imports import build_kind_of, build_term, get_valpha_record, 
 from tests.support.polling import wait_until
 from tests.support.postgres import open_sqlalchemy
 from tests.support.server import Server, run_cli
+from tests.support.terminal import TerminalCommand
 
 CONCEPT, TASK = COLLECTIONS["concept"], COLLECTIONS["task"]
 
@@ -348,24 +345,19 @@ def interrupt_import(
     url: str, source: Path, trigger: str, feed: bytes = b"", signal_number: signal.Signals = signal.SIGINT
 ) -> tuple[int, str]:
     """Run an import in a terminal, send a signal when it shows a word, and return the exit code and output."""
-    main, side = pty.openpty()
-    command = [sys.executable, "-m", "lexarium", "import", str(source), "--collection", "concept", "--database", url]
-    process = subprocess.Popen(command, stdout=side, stderr=side, env={**os.environ, "TERM": "xterm-256color"})
-    os.close(side)
+    command = TerminalCommand("import", source, "--collection", "concept", "--database", url)
     writer = source.open("wb", buffering=0) if feed else None
     if writer is not None:
         writer.write(feed)
+    chunks = command.iter_output()
     output = ""
-    while trigger not in output and select.select([main], [], [], 30)[0]:
-        output += os.read(main, 65536).decode(errors="replace")
-    process.send_signal(signal_number)
+    while trigger not in output:
+        output += next(chunks)
+    command.process.send_signal(signal_number)
     if writer is not None:
         writer.close()
-    with suppress(OSError):  # the other end is closed
-        while select.select([main], [], [], 30)[0] and (chunk := os.read(main, 65536)):
-            output += chunk.decode(errors="replace")
-    os.close(main)
-    return process.wait(30), output
+    output += "".join(chunks)
+    return command.wait(), output
 
 
 @pytest.mark.parametrize("by", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGKILL])

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,9 +25,10 @@ from tests.support.fault_proxy import (
     send_endless_body,
     truncate_body,
 )
+from tests.support.fork_server import ForkedProcess
 from tests.support.imports import get_valpha_record, list_records
 from tests.support.polling import DEADLINE_SECONDS, wait_until
-from tests.support.server import Server, run_cli
+from tests.support.server import Server, build_environment, run_cli
 
 FAST_OPTIONS = MirrorOptions(rate=10_000)
 COLLECTION_NAMES = ("concept", "task", "disorder")
@@ -399,11 +398,10 @@ def test_a_killed_mirror_resumes_where_it_stopped(
     new_url: DatabaseUrlFactory, ending: signal.Signals, sample_source: Source
 ) -> None:
     url, proxy = new_url("sqlite"), sample_source.proxy
-    command = [sys.executable, "-m", "lexarium", "mirror", sample_source.url, "--rate", "100", "--database", url]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = ForkedProcess(["mirror", sample_source.url, "--rate", "100", "--database", url], build_environment())
     wait_until(lambda: sum("?id=" in target for target in proxy.targets) >= 30)
     process.send_signal(ending)
-    _, output = process.communicate(timeout=DEADLINE_SECONDS)
+    _, output = process.communicate(DEADLINE_SECONDS)
     fetched = sum("?id=" in target for target in sample_source.take_targets())
     if ending == signal.SIGINT:
         assert process.returncode == 130

@@ -408,7 +408,7 @@ def test_a_server_logs_its_read_access_at_start(database_url: str, read_setting:
         assert f", read access: {read_access} (press Ctrl-C to stop)" in server.log
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.full)])
 def test_a_stopped_server_exits_with_0(database_url: str, workers: str) -> None:
     with SpawnedServer(database_url, "--workers", workers) as server:
         assert server.get("/healthz").status == 200

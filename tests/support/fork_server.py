@@ -18,12 +18,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 from select import select
 from typing import NoReturn
 
 import uvicorn._subprocess
 
 from lexarium.cli.main import COMMANDS, run
+from lexarium.cli.support import terminal
 from lexarium.settings import Settings
 from lexarium.web.pages.site import get_templates
 from lexarium.web.v1.openapi.document import build_document
@@ -49,11 +51,28 @@ _request_lock = threading.Lock()
 class ForkedProcess:
     """Forked command, with the part of the interface of `subprocess.Popen` that tests use."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], stdin: int | None = None) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stdin: int | None = None,
+        terminal: int | None = None,
+    ) -> None:
+        """Start it; it writes to the terminal, if there is one, else to pipes."""
         out, child_out = os.pipe()
         err, child_err = os.pipe()
-        request = {"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd()}
-        self.pid = _send_request(request, [child_out, child_err, *([] if stdin is None else [stdin])])
+        streams = {1: child_out, 2: child_err}
+        if stdin is not None:
+            streams[0] = stdin
+        if terminal is not None:
+            streams |= {1: terminal, 2: terminal}
+        request = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "folder": os.getcwd(),
+            "streams": list(streams),
+        }
+        self.pid = _send_request(request, list(streams.values()))
         os.close(child_out)
         os.close(child_err)
         self.stdout, self.stderr = os.fdopen(out), os.fdopen(err)
@@ -154,10 +173,12 @@ def _serve_requests(connection: socket.socket) -> None:
 
 def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn:
     """Run a command in this forked process, and exit."""
-    for descriptor, standard in zip(descriptors, (1, 2, 0), strict=False):
-        os.dup2(descriptor, standard)
+    for descriptor, stream in zip(descriptors, request["streams"], strict=True):  # type: ignore[call-overload]
+        os.dup2(descriptor, stream)
         os.close(descriptor)
-    sys.stdin = os.fdopen(0)  # The one of before knows whether that was seekable.
+    sys.stdin = os.fdopen(0)  # The old object still knows whether the old stream was seekable.
+    if sys.stdout.isatty():
+        _recreate_consoles()
     os.environ.clear()
     os.environ.update(request["environment"])  # type: ignore[call-overload]
     if any(name.endswith("_LIMIT") for name in os.environ):
@@ -173,6 +194,13 @@ def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _recreate_consoles() -> None:
+    """Let the consoles of this process find out anew what their terminal can do."""
+    consoles = run_path(terminal.__file__)
+    for name in ("out", "err"):
+        vars(getattr(terminal, name)).update(vars(consoles[name]))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,6 @@ import csv
 import io
 import json
 import os
-import pty
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -31,11 +28,14 @@ from lexarium.web.annotator import get_annotator
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.streaming import read_first_chunk
+from lexarium.web.v1.operations import annotate
 from lexarium.web.v1.operations.annotate import render_annotations
 from tests.support.databases import DatabaseUrlFactory
+from tests.support.fork_server import ForkedProcess
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import DEADLINE_SECONDS, wait_until
-from tests.support.server import HttpResponse, Server, run_cli, run_cli_with_input
+from tests.support.server import HttpResponse, Server, build_environment, run_cli, run_cli_with_input
+from tests.support.terminal import run_in_terminal
 
 ANNOTATE_PATH = "/api/v1/annotate"
 
@@ -277,12 +277,7 @@ def test_the_command_reads_standard_input(sample: str) -> None:
 def test_on_a_terminal_the_command_prints_a_table_unless_csv_is_requested(sample: str, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("working memory")
     for options, header in (([], False), (["--csv"], True)):
-        main_fd, side_fd = pty.openpty()
-        command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "text.txt"), "--database", sample]
-        subprocess.run([*command, *options], stdout=side_fd, stderr=subprocess.DEVNULL, check=True)
-        os.close(side_fd)
-        printed = os.read(main_fd, 100_000).decode()
-        os.close(main_fd)
+        printed = run_in_terminal("annotate", tmp_path / "text.txt", "--database", sample, *options)
         assert "working memory" in printed
         assert ("document,id,name,collection,count" in printed) is header
 
@@ -292,22 +287,16 @@ def test_no_progress_bar_is_printed_between_results_on_a_terminal(
     sample: str, tmp_path: Path, options: list[str]
 ) -> None:
     (tmp_path / "text.txt").write_text("working memory")
-    main_fd, side_fd = pty.openpty()
-    command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "text.txt"), "--database", sample]
-    subprocess.run([*command, *options], stdout=side_fd, stderr=side_fd, check=True)
-    os.close(side_fd)
-    printed = os.read(main_fd, 100_000).decode()
-    os.close(main_fd)
+    printed = run_in_terminal("annotate", tmp_path / "text.txt", "--database", sample, *options)
     assert "reading" not in printed
     assert "\x1b[2K" not in printed
 
 
 def test_the_command_reads_a_named_pipe(sample: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    command = [sys.executable, "-m", "lexarium", "annotate", str(tmp_path / "pipe"), "--database", sample]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = ForkedProcess(["annotate", str(tmp_path / "pipe"), "--database", sample], build_environment())
     (tmp_path / "pipe").write_text("working memory")
-    assert [row["count"] for row in parse_csv(process.communicate(timeout=DEADLINE_SECONDS)[0])] == ["1"]
+    assert [row["count"] for row in parse_csv(process.communicate(DEADLINE_SECONDS)[0])] == ["1"]
 
 
 def test_all_unreadable_files_are_reported_at_once(sample: str, tmp_path: Path) -> None:
@@ -325,12 +314,13 @@ def test_a_cell_that_a_spreadsheet_would_run_is_escaped(
     assert parse_csv(result.stdout)[0]["document"] == "'=cmd"
 
 
-def test_a_response_is_truncated_after_a_million_annotations_and_says_so() -> None:
-    terms = tuple(DictionaryTerm(f"trm_{number}", "memory", "concept") for number in range(1_000))
+def test_a_response_is_truncated_after_a_million_annotations_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(annotate, "_MAX_ANNOTATIONS", 10_000)
+    terms = tuple(DictionaryTerm(f"trm_{number}", "memory", "concept") for number in range(100))
     mention = Mention(0, 6, "memory", terms)
     for mentions, expected, end in (
-        (999, 999_000, b'],"truncated":false}'),
-        (1_001, 1_000_000, b'],"truncated":true}'),
+        (99, 9_900, b'],"truncated":false}'),
+        (101, 10_000, b'],"truncated":true}'),
     ):
         chunks = list(render_annotations(iter([[mention] * mentions])))
         assert sum(chunk.count(b'"start"') for chunk in chunks) == expected
