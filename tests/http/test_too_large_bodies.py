@@ -20,7 +20,7 @@ from tests.support.server import Server
 
 MEBIBYTE = 1 << 20
 # In MiB. The limit is 1 for JSON, 10 for plain text.
-SIZES = (1, 11, 80)
+SIZES = (1, *(pytest.param(size, marks=pytest.mark.full) for size in (11, 80)))
 KINDS = {1: "application/json", 11: "text/plain", 80: "text/plain"}
 Send = Callable[[str, Path, str], tuple[int, bytes]]
 

@@ -158,6 +158,7 @@ def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
     assert '"name":"working memory"' in output
 
 
+@pytest.mark.full
 def test_the_commands_of_getting_started_work(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "getting-started.md").read_text()
     turtle = re.search(r"```turtle\n(.*?)```", page, re.DOTALL)

@@ -23,8 +23,6 @@ from lexarium.store.schema import release_chunk_table, release_file_table
 from tests.support.server import Server, run_cli
 from tests.support.v1_client import V1Client
 
-pytestmark = pytest.mark.both_engines
-
 WRITABLE_FORMATS = [name for name, file_format in FORMATS.items() if file_format.can_write]
 PATH = "/api/v1/vocabularies/main/releases/2026.1"
 

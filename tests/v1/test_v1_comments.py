@@ -10,8 +10,6 @@ from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import HttpResponse, Server
 from tests.support.v1_client import V1Client, build_path, get_etag
 
-pytestmark = pytest.mark.both_engines
-
 
 @pytest.fixture(scope="module")
 def curator(shared_server: Server) -> V1Client:

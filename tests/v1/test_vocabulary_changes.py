@@ -18,8 +18,6 @@ from tests.support.server import Server, run_cli
 from tests.support.v1_client import V1Client
 from tests.support.webhook_receiver import WEBHOOKS_PATH, WebhookReceiver
 
-pytestmark = pytest.mark.both_engines
-
 SCHEMA = """\
 id: https://example.org/birds
 name: birds
