@@ -309,9 +309,7 @@ def test_an_invalid_index_is_rebuilt_at_start(tmp_path: Path, damage: str) -> No
 
 
 @pytest.mark.parametrize("mode", [0o000, pytest.param(0o555, marks=pytest.mark.full)])
-def test_an_inaccessible_index_is_reported_once_and_used_as_soon_as_possible(
-    tmp_path: Path, mode: int
-) -> None:
+def test_an_inaccessible_index_is_reported_once_and_used_as_soon_as_possible(tmp_path: Path, mode: int) -> None:
     with run_indexed_server(tmp_path) as (_, _, folder):
         pass
     current = IndexDirectory(folder).current_path()

@@ -314,7 +314,7 @@ def test_a_cell_that_a_spreadsheet_would_run_is_escaped(
     assert parse_csv(result.stdout)[0]["document"] == "'=cmd"
 
 
-def test_a_response_is_truncated_after_a_million_annotations_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_is_truncated_after_the_maximum_of_annotations_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(annotate, "_MAX_ANNOTATIONS", 10_000)
     terms = tuple(DictionaryTerm(f"trm_{number}", "memory", "concept") for number in range(100))
     mention = Mention(0, 6, "memory", terms)
