@@ -1,4 +1,4 @@
-"""Compare the CPU time of this source tree with that of an older one, and measure records that hold much.
+"""Compare the CPU time of this source tree with that of an older one, and measure large records.
 
 Run it from the repository's root as `python -m benchmarks.data_model --base TREE`. It prints tables. It exits with 1 if
 a response was wrong.
@@ -251,7 +251,7 @@ def measure_large_records(tree: SourceTree, folder: Path) -> ReportTable:
 
 
 def _iter_large_resources() -> Iterator[str]:
-    """Yield Turtle of a concept that is related to many, these, and a concept with many texts."""
+    """Yield Turtle of a concept related to many others, these others, and a concept with many texts."""
     others = range(RELATIONS // 2)
     related = " , ".join(f"ex:r{number}" for number in others)
     yield f'ex:hub a skos:Concept ; skos:prefLabel "hub"@en ; skos:inScheme ex:s ; skos:related {related} .'

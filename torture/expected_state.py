@@ -182,7 +182,7 @@ def format_schema_fact(slug: str, name: str) -> str:
     return f"vocabulary {slug} has the schema {name}"
 
 
-# Fields of a response that a record does not have, and that begin with the address of the server.
+# Fields of a response that a record does not have, and that begin with the URL of the server.
 _VARYING = ("warnings", "iri")
 # Fields of other items that never change.
 _IMMUTABLE_FIELDS = (

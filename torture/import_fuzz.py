@@ -48,7 +48,7 @@ ACCEPTED, REFUSED = "taken", "refused"
 _COMPRESSED_SHARE = 0.1
 _COMPRESSORS: tuple[Callable[[bytes], bytes], ...] = (gzip.compress, bz2.compress)
 _CHECK_INTERVAL = 50
-# An ontology of others.
+# A foreign ontology.
 OWL_SAMPLE = b"""<?xml version="1.0"?>
 <!DOCTYPE rdf:RDF [<!ENTITY obo "http://purl.obolibrary.org/obo/">]>
 <rdf:RDF xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"

@@ -40,7 +40,7 @@ def list_modes(folder: Path) -> dict[str, str]:
 
 
 def find_wrong_modes(folder: Path) -> dict[str, str]:
-    """Return what has other permissions than a database should have."""
+    """Return the files and folders whose permissions are not those of a database."""
     return {
         path: mode for path, mode in list_modes(folder).items() if mode != ("0o700" if path.endswith("/") else "0o600")
     }

@@ -101,7 +101,7 @@ REQUIRED_PERMISSIONS: dict[str, dict[str, str | Permission]] = {
     "/{collection}": {"GET": READ},
     "/{collection}/id/{id:path}": {"GET": READ},
 }
-# What there is for the default vocabulary, there is for every other.
+# Every route of the default vocabulary also exists for each other one.
 for _path, _methods in list(REQUIRED_PERMISSIONS.items()):
     if _path.startswith("/api/v1/{collection}/{id}"):
         _part = _path.removeprefix("/api/v1/{collection}/{id}")
@@ -122,7 +122,7 @@ MISSING_PATHS = {
 SIGN_IN_PATHS = {SIGN_IN_PATH, "/sign-out"}
 # HEAD behaves like GET, and OPTIONS only lists methods.
 UNTESTED_METHODS = {"HEAD", "OPTIONS"}
-# Of vocabularies, what is not about a record.
+# Routes of vocabularies that are not about a record.
 UNQUERIED = {"collections", "releases", "schema"}
 COOKIE = "lexarium_session"
 REQUIRED_RANK: dict[str | Permission, int] = {
@@ -222,7 +222,7 @@ def test_every_route_responds_to_each_role_as_the_permission_table_says(
 
 
 SECRETS = (b"hidden-plants", b"Hidden plants", b"Secret fern", b"fern:1", b"gone-plants", b"Gone plants", b"Lost moss")
-# What a client may send to make a route say something about a record of the private or the removed vocabulary.
+# Parameters that refer to a record of the private or the removed vocabulary.
 JSON_BODIES: tuple[dict[str, Any], ...] = (
     {},
     {"vocabulary": "{}", "collection": "concept", "record": "fern:1", "change": {"name": "x"}},
@@ -280,7 +280,7 @@ class SecretRequest:
 
 @pytest.fixture(scope="module")
 def secret_tokens(role_client: RoleClient) -> dict[str, str]:
-    """Make a private vocabulary, a removed one and another; return tokens, one of them of an admin of that one."""
+    """Create a private, a removed and a public vocabulary; return tokens, one of an admin of only the public one."""
     server, admin = role_client.server, role_client.tokens["admin"]
     for slug, title, name in (
         ("hidden-plants", "Hidden plants", "Secret fern"),
@@ -352,7 +352,7 @@ def require_no_secret(server: Server, request: SecretRequest, role: str, token: 
 
 
 def find_secrets(request: SecretRequest, response: HttpResponse) -> list[bytes]:
-    """Return what a response holds of the private and the removed vocabulary, and the request does not."""
+    """Return the content of the private and the removed vocabulary in a response that was not in its request."""
     sent = f"{unquote(request.target)} {unquote_plus(request.body)}".encode()
     received = response.body + repr(dict(response.headers)).encode()
     return [text for text in SECRETS if text in received and text not in sent]
@@ -378,7 +378,7 @@ def send_secret_request(server: Server, request: SecretRequest, token: str | Non
 
 
 def iter_secret_requests(routes: list[RoutePattern]) -> Iterator[SecretRequest]:
-    """Yield requests for what is in the private and the removed vocabulary, on every route."""
+    """Yield requests to every route for content of the private and the removed vocabulary."""
     for route, slug in product(routes, ("hidden-plants", "gone-plants")):
         parts = {"id": "fern:1", "version": "1", "name": f"{slug}-1", "vocabulary": slug, "slug": slug}
         path = route.fill_path(**parts, collection="concept", kind="undefined", rest="x", path="x")

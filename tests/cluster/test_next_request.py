@@ -61,7 +61,7 @@ def write_and_read(client: V1Client, nodes: list[Server], record_id: str, writes
 
 
 def send_load(node: Server, record_id: str, is_done: Event) -> int:
-    """Send pipelined requests for a cached response until told to stop; return their number."""
+    """Send pipelined requests for a cached response until stopped; return their number."""
     request = f"GET /api/v-alpha/concept?id={record_id} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     sent = 0
     with socket.create_connection(("127.0.0.1", node.port)) as connection, connection.makefile("rb") as file:

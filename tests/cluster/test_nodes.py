@@ -66,7 +66,7 @@ def is_token_rejected(client: RetryingClient) -> bool:
 
 
 def get_from_all(nodes: list[Server], path: str, **headers: str) -> list[HttpResponse]:
-    # IRIs begin with the requested address.
+    # IRIs begin with the requested host.
     return [node.get(path, Host="localhost", **headers) for node in nodes]
 
 

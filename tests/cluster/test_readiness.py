@@ -1,4 +1,4 @@
-"""Readiness of a node that still answers what it can."""
+"""Readiness of a node that still serves some requests."""
 
 import json
 import subprocess
@@ -105,7 +105,7 @@ def test_a_write_that_waited_for_an_upgrade_checks_the_schema_version_again(serv
     database.close()
 
 
-def test_a_node_is_not_ready_while_its_index_is_far_behind(url: str, tmp_path: Path) -> None:
+def test_a_node_is_not_ready_while_its_index_lags_far_behind(url: str, tmp_path: Path) -> None:
     with Server(url, LEXARIUM_INDEX=str(tmp_path / "index")) as server:
         server.wait_until_ready()
         headers = {"Authorization": f"Bearer {server.create_token('curator')}", "Content-Type": "application/x-ndjson"}

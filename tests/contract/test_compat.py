@@ -114,10 +114,10 @@ def test_a_redirection_can_be_undone(sqlite_sample: Server) -> None:
     assert api.DataJson is before
 
 
-@pytest.mark.parametrize("address", ["", "localhost:8000", "ftp://example.org"])
-def test_an_invalid_url_is_rejected(address: str) -> None:
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://example.org"])
+def test_an_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(LexariumError, match="is not a URL"):
-        redirect_cognitiveatlas(address)
+        redirect_cognitiveatlas(url)
 
 
 def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

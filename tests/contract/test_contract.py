@@ -102,7 +102,7 @@ def catalogue(
 
 
 def list_targets(server: Server, name: str) -> list[str]:
-    """Return paths of a resource that answer 200, one of each kind."""
+    """Return paths of a resource with status 200, one of each kind."""
     path = f"/api/v-alpha/{name}"
     paths = [path, f"{path}?format=api", f"{path}?format=json", f"{path}?unknown=1&format=api"]
     if name == "search":

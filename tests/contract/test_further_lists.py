@@ -81,7 +81,7 @@ def test_a_task_lists_the_disorders_in_which_its_contrasts_differ_once_each(cura
     assert by_name == read(curator, task)
 
 
-def test_a_cached_task_follows_its_contrasts_and_their_disorders(curator: V1Client) -> None:
+def test_a_cached_task_is_updated_with_its_contrasts_and_their_disorders(curator: V1Client) -> None:
     disorder = curator.create("disorder", name="dyslexia")
     contrast = curator.create("contrast", name="one")
     task = curator.create("task", name="reading", relations={"HASCONTRAST": [contrast["id"]]})

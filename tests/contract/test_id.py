@@ -213,8 +213,8 @@ def test_record_urls_of_the_public_site_redirect_to_the_record_iri(catalogue: Sa
 def test_the_reconciliation_manifest_has_the_iri_space_and_links_to_record_pages(catalogue: SampleCatalogue) -> None:
     data = catalogue.server.get("/reconcile").json
     assert data["identifierSpace"] == f"{BASE}id/"
-    address = data["view"]["url"].replace("{{id}}", catalogue.ids["record"])
-    assert catalogue.server.get(address.partition(f":{catalogue.server.port}")[2]).status == 200
+    record_url = data["view"]["url"].replace("{{id}}", catalogue.ids["record"])
+    assert catalogue.server.get(record_url.partition(f":{catalogue.server.port}")[2]).status == 200
 
 
 def test_the_concept_scheme_of_a_collection_redirects_to_its_page(catalogue: SampleCatalogue) -> None:

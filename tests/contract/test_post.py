@@ -28,7 +28,7 @@ def post_form(server: Server, target: str, fields: dict[str, str], token: str) -
     return server.request("POST", target, headers, urlencode(fields))
 
 
-def test_a_curators_concept_is_published_at_once(server: Server, curator: str) -> None:
+def test_a_concept_of_a_curator_is_published_at_once(server: Server, curator: str) -> None:
     before = server.get("/api/v-alpha/concept").headers["etag"]
     draft = {"name": "Ünï “quoted”\nterm", "definition_text": "One.\n\nTwo.", "alias": "a, b"}
     response = server.post_json("/api/v-alpha/concept", draft, curator)

@@ -124,7 +124,7 @@ def test_every_valid_tag_matches_the_syntax_of_tags(text: str) -> None:
         (["x-ab", "en"], "x-ab-cd", "en", "x-ab"),
     ],
 )
-def test_a_reader_gets_the_closest_language(
+def test_the_closest_available_language_is_chosen(
     available: list[str], wanted: str | list[str], default: str, chosen: str | None
 ) -> None:
     assert choose_language(available, wanted, default) == chosen

@@ -72,7 +72,7 @@ def test_a_contracted_iri_expands_to_itself(iri: str) -> None:
 
 
 @given(namespace=namespaces, local=st.from_regex(r"[A-Za-z0-9]{1,9}", fullmatch=True))
-def test_the_longest_namespace_wins(namespace: str, local: str) -> None:
+def test_the_longest_matching_namespace_is_used(namespace: str, local: str) -> None:
     iri = namespace + local
     for prefix_map in (BUNDLED, VOCABULARY):
         longest = max(
@@ -144,7 +144,7 @@ def test_a_curie_is_expanded_in_any_case(curie: str, iri: str | None) -> None:
     assert expand(curie) == iri
 
 
-def test_prefixes_of_a_vocabulary_win() -> None:
+def test_prefixes_of_a_vocabulary_take_precedence() -> None:
     assert VOCABULARY.contract("http://astrothesaurus.org/uat/1") == "uat:1"
     assert VOCABULARY.contract("http://purl.org/dc/terms/title") == "dct:title"
     assert VOCABULARY.expand("dcterms:title") == "http://purl.org/dc/terms/title"
@@ -294,7 +294,7 @@ def test_obo_identifiers_keep_their_prefix() -> None:
         ("linkml", "https://w3id.org/linkml/"),
     ],
 )
-def test_predicates_are_stored_by_prefixes_that_never_change(prefix: str, namespace: str) -> None:
+def test_predicates_are_stored_with_fixed_prefixes(prefix: str, namespace: str) -> None:
     assert contract(f"{namespace}0000115") == f"{prefix}:0000115"
     assert contract(f"{namespace}xY") == f"{prefix}:xY"
 

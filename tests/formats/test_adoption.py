@@ -1,4 +1,4 @@
-"""Records that map to a term of a file exactly get its id, and are found by their old one."""
+"""Records with an exact match in a file adopt the id of the term and are still found by their old one."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Made RDF and OBO files come back whole through a database, on both engines."""
+"""Generated RDF and OBO files are unchanged after a round trip through a database, on both engines."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -31,7 +31,7 @@ Rewrite = Callable[[bytes, str, str], bytes]
 
 @pytest.fixture
 def rewrite(database: Database, tmp_path: Path) -> Iterator[Rewrite]:
-    """Function that imports a file into a vocabulary of its own, twice, and exports it in another format."""
+    """Function that imports a file into a new vocabulary, twice, and exports it in another format."""
     numbers = count(1)
 
     def run(data: bytes, source_format: str, target_format: str) -> bytes:
@@ -68,12 +68,12 @@ def test_owl_is_unchanged_after_a_database_round_trip(rewrite: Rewrite, triples:
 
 @st.composite
 def obo_documents(draw: st.DrawFn) -> str:
-    """Draw a document with some of the clauses that there are, and texts of any kind."""
+    """Draw a document with a random subset of all clauses, and arbitrary texts."""
     header, stanzas = split_stanzas(EVERY_CLAUSE)
     parts = []
     for first, identifier, *clauses in stanzas:
         chosen = draw(st.lists(st.sampled_from(clauses), unique=True, max_size=len(clauses)))
-        # Only what is obsolete can be replaced.
+        # Only obsolete terms have a replacement.
         obsolete = [clause for clause in clauses if clause.startswith("is_obsolete: true")]
         kept = [clause for clause in chosen if clause.partition(":")[0] not in ("def", "is_obsolete", "comment")]
         text = quote(draw(xml_texts))

@@ -47,7 +47,7 @@ def test_records_are_imported_unchanged(database: Database, tmp_path: Path) -> N
     assert {record["id"]: record for record in list_records(database)} == {record["id"]: record for record in records}
 
 
-def test_a_second_import_changes_nothing(database: Database, sample_paths: list[Path]) -> None:
+def test_reimporting_a_file_changes_nothing(database: Database, sample_paths: list[Path]) -> None:
     first = import_files(database, sample_paths)
     revision = database.get_position().revision
     second = import_files(database, sample_paths)
@@ -57,7 +57,7 @@ def test_a_second_import_changes_nothing(database: Database, sample_paths: list[
     assert database.get_position().revision == revision
 
 
-def test_a_dry_run_reports_the_same_and_changes_nothing(database: Database, sample_paths: list[Path]) -> None:
+def test_a_dry_run_reports_the_same_result_and_changes_nothing(database: Database, sample_paths: list[Path]) -> None:
     dry = import_files(database, sample_paths, dry_run=True)
     assert list_records(database) == []
     assert database.get_position().revision == 0
@@ -65,7 +65,7 @@ def test_a_dry_run_reports_the_same_and_changes_nothing(database: Database, samp
     assert (dry.created, dry.relations_added) == (wet.created, wet.relations_added)
 
 
-def test_an_edit_is_an_update_with_a_new_version(database: Database, tmp_path: Path) -> None:
+def test_a_changed_record_is_updated_with_a_new_version(database: Database, tmp_path: Path) -> None:
     import_json(database, tmp_path, "concept.json", [build_term("a"), build_term("b")])
     report = import_json(database, tmp_path, "concept.json", [build_term("a", name="A new name"), build_term("b")])
     assert (dict(report.updated), dict(report.unchanged)) == ({"concept": 1}, {"concept": 1})

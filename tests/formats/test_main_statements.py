@@ -1,4 +1,4 @@
-"""RDF and OBO in the main vocabulary: identifiers, collections, newer editions, and what is refused."""
+"""RDF and OBO in the main vocabulary: identifiers, collections, newer editions, and rejected files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -123,7 +123,7 @@ def test_an_ontology_adds_aliases_to_the_text_of_a_record(database: Database, im
     assert load_record(database, "trm_1").fields["alias"] == "hue, tint"
 
 
-def test_a_table_removes_nothing_that_an_ontology_states(database: Database, import_text: ImportText) -> None:
+def test_a_table_removes_no_statements_of_an_ontology(database: Database, import_text: ImportText) -> None:
     table = "id,name,definition,aliases,parents\ntrm_1,colour,,hue|tint,\ntrm_2,quality,,,\n"
     import_text("concept.csv", table)
     import_text("more.obo", ADDITION, vocabulary="main")
@@ -136,7 +136,7 @@ def test_a_table_removes_nothing_that_an_ontology_states(database: Database, imp
     assert qualified == ["chroma"], "references of a synonym stay"
 
 
-def test_a_table_that_is_added_replaces_nothing_and_stays(database: Database, import_text: ImportText) -> None:
+def test_a_table_imported_in_add_mode_replaces_nothing_and_is_kept(database: Database, import_text: ImportText) -> None:
     table = "id,name,definition,aliases,parents\ntrm_1,colour,,hue|tint,\n"
     addition = (
         "id,name,definition,aliases,parents,state\ntrm_1,color,What is seen.,shade,trm_2,retired\ntrm_2,quality,,,,\n"

@@ -42,7 +42,7 @@ def shorten_pauses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def hide_v1(proxy: FaultProxy, handler: Any) -> None:
-    """Answer like a v-alpha server that is not Lexarium."""
+    """Respond like a v-alpha server that is not Lexarium."""
     (REPLY_NOT_FOUND if handler.path.startswith("/api/v1") else forward_request)(proxy, handler)
 
 
@@ -117,11 +117,11 @@ def read_mirror(database: Database) -> dict[str, Any]:
 
 
 def read_all_v1(server: Server) -> dict[str, Any]:
-    """Return everything v1 shows of the records in any state, except times of arrival."""
+    """Return everything v1 shows of the records in any state, except import times."""
     records = {}
     for name in (*COLLECTION_NAMES, "contrast", "concept_class"):
         for state in ("published", "retired", "merged"):
-            # IRIs begin with the address of the server.
+            # IRIs begin with the URL of the server.
             for record in server.get(f"/api/v1/{name}?state={state}&limit=1000", Host="localhost").json["items"]:
                 records[record["id"]] = {
                     key: value

@@ -44,7 +44,7 @@ def list_problems(text: str) -> list[str]:
 
 
 def to_content(record: Record) -> dict[str, Any]:
-    """Return what a record states, in any order. OBO does not tell the default language from none."""
+    """Return the content of a record, unordered. OBO does not distinguish the default language from none."""
     language = record.collection.language
     statements = {
         item._replace(value=item.value._replace(lang=""))
@@ -55,7 +55,7 @@ def to_content(record: Record) -> dict[str, Any]:
     return {
         "collection": record.collection.name,
         "statements": statements,
-        # What is merged into itself is retired.
+        # A record merged into itself is retired.
         "state": RecordState.RETIRED if record.replaced_by == record.id else record.state,
         "replaced_by": record.replaced_by,
     }

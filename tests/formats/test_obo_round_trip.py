@@ -1,4 +1,4 @@
-"""Nothing of a made OBO file is lost: what is written has the same clauses, and other programs can read it."""
+"""Round trips of OBO files: every clause is kept, and other programs can read the output."""
 
 import fastobo  # type: ignore[import-untyped]
 from hypothesis import Phase, given, settings
@@ -133,7 +133,7 @@ def normalize_obo(document: str) -> set[tuple[str, str]]:
 
 
 def normalize_clause(clause: object) -> str:
-    """Return a clause with its xrefs and qualifiers in one order."""
+    """Return a clause with its xrefs and qualifiers in sorted order."""
     text = str(clause)
     xrefs = getattr(clause, "xrefs", None) or getattr(getattr(clause, "synonym", None), "xrefs", None)
     if xrefs:

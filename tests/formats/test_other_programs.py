@@ -1,4 +1,4 @@
-"""Other programs read what we write, and find as many terms, names and parents as we have."""
+"""Other programs read exported files and find the same numbers of terms, names and parents."""
 
 import json
 import subprocess

@@ -102,7 +102,7 @@ def pets() -> dict[str, Record]:
     return read_owl(ONTOLOGY).records
 
 
-def test_a_class_is_a_record_under_its_own_identifier(pets: dict[str, Record]) -> None:
+def test_a_class_becomes_a_record_under_its_own_identifier(pets: dict[str, Record]) -> None:
     dog = pets["PET:0000001"]
     assert (dog.collection, dog.iri) == (CONCEPT, "http://purl.obolibrary.org/obo/PET_0000001")
     assert (dog.fields["name"], dog.definition, dog.state) == ("dog", "A pet that barks.", RecordState.PUBLISHED)
@@ -131,7 +131,7 @@ def test_all_statements_of_a_class_are_kept(pets: dict[str, Record]) -> None:
     assert Statement("oboInOwl:hasOBONamespace", Text("pets")) in statements
 
 
-def test_every_class_is_a_record(pets: dict[str, Record]) -> None:
+def test_every_class_becomes_a_record(pets: dict[str, Record]) -> None:
     assert set(pets) == {
         *("PET:0000001", "PET:0000002", "PET:0000004", "owl:Thing"),
         *("http://other.example/EFO_1", "http://other.example/plain"),

@@ -135,7 +135,7 @@ def test_brackets_in_strings_do_not_count_as_nesting() -> None:
     assert get_label(record) == '[{"\\' * 30_000
 
 
-def test_a_text_of_many_lines_is_read() -> None:
+def test_a_multiline_literal_is_read() -> None:
     document = b'<http://a> <http://b> """' + b"a line of text\n" * 200_000 + b'""" .'
     [statement] = parser.parse_triples(io.BytesIO(document), parser.detect_syntax(document))
     assert isinstance(statement.object, parser.RdfLiteral)

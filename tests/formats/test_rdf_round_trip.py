@@ -1,4 +1,4 @@
-"""Nothing of a made SKOS or OWL document is lost: what is written has the same triples, whatever they are."""
+"""Round trips of SKOS and OWL: any generated document keeps all its triples."""
 
 from collections.abc import Iterator, Sequence
 
@@ -70,7 +70,7 @@ def skos_triples(draw: st.DrawFn, values: st.SearchStrategy[str] = texts) -> lis
     triples += [Triple(COLLECTIONS[0], TYPE, name("skos:Collection"))]
     triples += [Triple(COLLECTIONS[1], TYPE, name("skos:OrderedCollection"))]
     triples += [Triple(item, TYPE, name("skosxl:Label")) for item in LABELS]
-    # Nothing else tells blank nodes of the same content apart.
+    # Nothing else distinguishes blank nodes with the same content.
     triples += [Triple(item, name("rdfs:label"), Literal(f"node {item.value}")) for item in BLANKS]
     anything = st.one_of(literal, st.sampled_from([*RECORDS, *OTHERS, *LABELS, *BLANKS, NIL]))
     some = st.lists
@@ -243,7 +243,7 @@ def to_bytes(triples: list[Triple], format: str) -> bytes:
 
 
 def has_twins(triples: list[Triple]) -> bool:
-    """Return whether two blank nodes say the same. One of them is kept."""
+    """Return whether two blank nodes have the same content, of which one is kept."""
     contents: dict[BlankNode, set[tuple[str, str]]] = {}
     for subject, predicate, value in triples:
         if isinstance(subject, BlankNode):

@@ -1,4 +1,4 @@
-"""Real vocabularies come back as they came: triple by triple, and clause by clause."""
+"""Round trips of real vocabularies: every triple and every clause is kept."""
 
 import re
 from pathlib import Path

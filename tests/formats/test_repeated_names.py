@@ -1,4 +1,4 @@
-"""Names that several records have, or nearly have, in the report of an import."""
+"""Equal and similar names of several records in the report of an import."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def _list_kinds(report: ImportReport) -> dict[str, tuple[int, list[str]]]:
     return {kind.message: (kind.count, [example.detail for example in kind.examples]) for kind in kinds}
 
 
-def test_equal_and_nearly_equal_names_of_a_vocabulary_are_counted_by_kind(database: Database, tmp_path: Path) -> None:
+def test_equal_and_similar_names_of_a_vocabulary_are_counted_by_kind(database: Database, tmp_path: Path) -> None:
     names = {"a": "Grey matter", "b": "gray-matter", "c": "GRAY MATTER", "d": "grey mater", "e": "cell", "f": "cells"}
     kinds = _list_kinds(_import_skos(database, tmp_path, names, dry_run=True))
     assert _list_kinds(_import_skos(database, tmp_path, names)) == kinds

@@ -1,4 +1,4 @@
-"""The main vocabulary as SKOS in four syntaxes, and SKOS of others in it."""
+"""The main vocabulary as SKOS in four syntaxes, and foreign SKOS imported into it."""
 
 from dataclasses import replace
 from typing import Any
@@ -49,7 +49,7 @@ PREFIXES = """
 
 
 def read_turtle(text: str, collection: Collection | None = None) -> dict[str, Record]:
-    """Return the records that a Turtle text makes in the main vocabulary, by the last part of their IRIs."""
+    """Return the records read from a Turtle text into the main vocabulary, by the last part of their IRIs."""
     found = read_file(PREFIXES + text, "skos", VOCABULARY, collection)
     assert found.problems == []
     return {name.rpartition("/")[2]: record for name, record in found.records.items()}
@@ -163,7 +163,7 @@ def generated_records(draw: st.DrawFn) -> Record:
 
 
 def to_content(record: Record) -> dict[str, Any]:
-    """Return what a record states, in any order."""
+    """Return the content of a record, unordered."""
     return {
         "collection": record.collection.name,
         "statements": set(record.statements),
@@ -239,7 +239,7 @@ def test_a_record_of_several_classes_keeps_all_of_them(format: str) -> None:
 
 
 @pytest.mark.parametrize("format", [*SYNTAXES, "owl", "obo"])
-def test_a_merged_record_stays_merged(format: str) -> None:
+def test_a_merged_record_is_exported_and_reimported_as_merged(format: str) -> None:
     check_round_trip([build_concept(), build_concept("trm_2", state=RecordState.MERGED, replaced_by="trm_1")], format)
 
 

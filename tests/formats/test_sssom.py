@@ -1,4 +1,4 @@
-"""SSSOM: mappings come in with all that is said of them, and go out as tables that other programs read."""
+"""SSSOM: import of mappings with their metadata, and export as tables that other programs read."""
 
 import csv
 from collections.abc import Callable

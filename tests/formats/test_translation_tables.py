@@ -1,4 +1,4 @@
-"""Import of translation tables: each touches its language alone, and nothing of a row is lost."""
+"""Import of translation tables: each changes only its language, and every value of a row is kept."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Corrupted RDF and OBO files of a vocabulary are imported or refused, and a refused one changes nothing."""
+"""Corrupted RDF and OBO files of a vocabulary are imported or rejected, and a rejected one changes nothing."""
 
 import random
 from pathlib import Path

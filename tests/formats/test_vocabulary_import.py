@@ -1,4 +1,4 @@
-"""Import of RDF and OBO into vocabularies: nothing of a file is lost, and no vocabulary touches another."""
+"""Import of RDF and OBO into vocabularies: all content is kept, and other vocabularies do not change."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -274,7 +274,7 @@ def parse_rdf(text: str, format: RdfFormat) -> set[str]:
 
 
 def retire_record(database: Database, record_id: str) -> None:
-    """Retire a record as a person would."""
+    """Retire a record as a user does."""
     with database.write() as transaction:
         change = change_log.find_latest(transaction.flush(), [record_id])[record_id]
         write = RecordWrite(replace(change.to_record(), state=RecordState.RETIRED), change.version + 1, Action.RETIRE)
@@ -394,7 +394,7 @@ def test_the_add_mode_removes_nothing(database: Database, import_text: ImportTex
     assert (red.fields["name"], report.conflicts.count) == ("red", 1)
 
 
-def test_an_update_keeps_what_was_only_added(database: Database, import_text: ImportText) -> None:
+def test_an_update_keeps_statements_imported_in_add_mode(database: Database, import_text: ImportText) -> None:
     header = "ontology: test/colours\n\n"
     red = "[Term]\nid: COL:0001\nname: Red\nxref: WIKI:Rouge\nis_obsolete: true\n\n"
     teal = '[Term]\nid: COL:0007\nname: teal\nsynonym: "petrol" EXACT []\n'
@@ -618,7 +618,7 @@ def test_nothing_is_imported_into_a_removed_vocabulary(database: Database, impor
 
 
 @pytest.mark.parametrize("order", [("a.obo", "b.obo"), ("b.obo", "a.obo")])
-def test_the_last_file_of_an_import_wins_where_a_record_has_one_value(
+def test_the_last_file_of_an_import_sets_single_valued_statements(
     database: Database, tmp_path: Path, order: tuple[str, str]
 ) -> None:
     header = "format-version: 1.4\nontology: test/colours\n\n[Term]\nid: COL:1\n"

@@ -58,7 +58,7 @@ def make_curator(database: Database) -> Caller:
 
 
 def write_garden(database: Database) -> None:
-    """Make a vocabulary with a history: edits, a revert, a merge, a retired record, another schema."""
+    """Create a vocabulary with a history: edits, a revert, a merge, a retired record, another schema."""
     create_vocabulary(database, "other", schema="skos")
     create_vocabulary(database, "garden", **VALUES, minting="gd:{n}", private=True, defines=["gd"])
     ada, plant = make_curator(database), COLLECTIONS["garden/plant"]

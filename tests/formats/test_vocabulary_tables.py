@@ -1,4 +1,4 @@
-"""Tables of any vocabulary: columns are slots, languages or properties, and what has no column stays."""
+"""Tables of any vocabulary: columns are slots, languages or properties, and content without a column is kept."""
 
 import csv
 import io
@@ -194,7 +194,7 @@ def test_aliases_of_a_table_have_the_predicate_of_plain_labels(database: Databas
 
 
 @pytest.mark.parametrize("mode", ImportMode)
-def test_aliases_that_a_table_no_longer_has_are_removed_unless_others_state_them(
+def test_aliases_missing_from_a_newer_table_are_removed_unless_other_sources_state_them(
     database: Database, import_text: ImportText, curator: Curator, mode: ImportMode
 ) -> None:
     import_text("colours.csv", "id,name,aliases\nc:1,red,crimson|ruby|scarlet\n")
@@ -206,7 +206,7 @@ def test_aliases_that_a_table_no_longer_has_are_removed_unless_others_state_them
     assert {alias.text for alias in read(database, "c:1").aliases} == set(texts) - removed
 
 
-def test_replacing_a_table_retires_the_rows_that_it_alone_had(
+def test_replacing_a_table_retires_records_that_only_it_contained(
     database: Database, import_text: ImportText, curator: Curator
 ) -> None:
     table = "collection,id,name,aliases\nconcept,c:1,red,\nconcept,c:2,blue,azure\nconcept,c:3,green,\n"
@@ -224,16 +224,14 @@ def test_replacing_a_table_retires_the_rows_that_it_alone_had(
     ]
 
 
-def test_a_name_of_another_source_takes_the_place_of_one_that_is_removed(
-    database: Database, import_text: ImportText
-) -> None:
+def test_a_removed_name_is_replaced_by_one_of_another_source(database: Database, import_text: ImportText) -> None:
     import_text("colours.csv", "id,name\nc:1,red\n")
     import_text("other.csv", "id,name,definition\nc:1,Red,A colour.\n", source="other")
     import_text("other.csv", "id,name,definition\nc:1,,A colour.\n", source="other")
     assert read(database, "c:1").fields["name"] == "red"
 
 
-def test_a_table_leaves_the_state_of_a_record_that_was_imported_by_field(
+def test_a_table_keeps_the_state_of_a_record_imported_by_field(
     database: Database, import_text: ImportText, tmp_path: Path
 ) -> None:
     import_text("colours.csv", "id,name,state\nc:1,red,retired\n")

@@ -1,4 +1,4 @@
-"""Admission control: refuse what exceeds the limits at once, and finish what was admitted."""
+"""Admission control: reject requests beyond the limits at once, and finish admitted ones."""
 
 import json
 from collections import Counter

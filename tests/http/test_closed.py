@@ -58,9 +58,9 @@ def closed_site(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> 
             "ticket": "x",
         }
         targets = [
-            address.fill_path(**parts, rest="x", path="style.css") + query.format(id=record)
-            for address in list_routes(server.url)
-            for query in ("", *QUERIES.get(address.path, ()))
+            route.fill_path(**parts, rest="x", path="style.css") + query.format(id=record)
+            for route in list_routes(server.url)
+            for query in ("", *QUERIES.get(route.path, ()))
         ]
         yield ClosedSite(
             server,
@@ -70,7 +70,7 @@ def closed_site(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> 
 
 
 def test_every_path_with_a_test_query_exists(closed_site: ClosedSite) -> None:
-    assert set(QUERIES) <= {address.path for address in list_routes(closed_site.server.url)}
+    assert set(QUERIES) <= {route.path for route in list_routes(closed_site.server.url)}
 
 
 def test_nothing_can_be_read_without_a_token_even_after_it_was_cached(closed_site: ClosedSite) -> None:

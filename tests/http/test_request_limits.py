@@ -101,12 +101,12 @@ def test_the_number_of_pipelined_requests_is_limited(server: Server) -> None:
         assert received.count(b"HTTP/1.1 200 OK") == 100
 
 
-def test_http_0_9_is_refused(server: Server) -> None:
+def test_http_0_9_is_rejected(server: Server) -> None:
     for request in (b"GET /healthz\r\n\r\n", b"GET /healthz HTTP/0.9\r\nHost: x\r\n\r\n"):
         assert parse_status(send_raw(server, request)) == 400
 
 
-def test_a_request_has_one_host(server: Server) -> None:
+def test_requests_with_a_missing_or_repeated_host_are_rejected(server: Server) -> None:
     assert parse_status(send_raw(server, b"GET /healthz HTTP/1.1\r\n\r\n")) == 400
     assert parse_status(send_raw(server, HEAD + b"host: y\r\n\r\n")) == 400
     assert parse_status(send_raw(server, b"GET /healthz HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n")) == 400

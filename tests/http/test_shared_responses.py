@@ -37,7 +37,7 @@ def count_misses(server: Server) -> float:
 
 
 def is_cached(server: Server, path: str, accept: str = _HTML) -> bool:
-    """Return whether a response is sent from the cache; it is afterwards."""
+    """Return whether a response is sent from the cache, and cache it."""
     before = count_misses(server)
     assert get(server, path, accept).status == 200
     return count_misses(server) == before
@@ -196,7 +196,7 @@ def test_content_of_a_private_catalogue_is_never_sent_to_anonymous_readers(new_u
 
 
 class RandomEditor:
-    """Makes random valid changes to a catalogue."""
+    """Make random valid changes to a catalogue."""
 
     def __init__(self, admin: V1Client, random: Random) -> None:
         self._admin = admin
@@ -207,7 +207,7 @@ class RandomEditor:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of what the changes may concern."""
+        """Paths of responses that the changes may affect."""
         ids = list(self._records)
         own_paths = [
             path
@@ -244,7 +244,7 @@ class RandomEditor:
         self._records[record["id"]] = record
 
     def _send(self, method: str, record: dict[str, Any], *segments: str, **fields: Any) -> None:
-        # A change may be refused, as of a retired record.
+        # A change may be rejected, such as one of a retired record.
         current = self._admin.send("GET", build_path(record))
         headers = {"If_Match": current.headers.get("etag", "*").partition("-")[0].rstrip('"') + '"'}
         self._admin.send(method, build_path(record, *segments), fields or None, **headers)
@@ -316,11 +316,11 @@ def run_random_changes(url: str, steps: int, workers: int, seed: int) -> None:
             wait_until(lambda path=following: is_same(cached, fresh, path))
 
 
-def test_cached_responses_equal_fresh_ones_after_random_changes(url: str) -> None:
+def test_cached_responses_equal_uncached_ones_after_random_changes(url: str) -> None:
     run_random_changes(url, steps=12, workers=1, seed=1)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
-def test_cached_responses_of_workers_equal_fresh_ones_after_many_random_changes(url: str, seed: int) -> None:
+def test_cached_responses_of_workers_equal_uncached_ones_after_many_random_changes(url: str, seed: int) -> None:
     run_random_changes(url, steps=30, workers=2, seed=seed)

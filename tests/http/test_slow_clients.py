@@ -1,4 +1,4 @@
-"""Slow clients block nobody, take little memory and are dropped in time."""
+"""Slow clients block no other requests, use little memory and are disconnected in time."""
 
 import json
 import resource
@@ -72,7 +72,7 @@ def test_a_thousand_slow_clients_block_no_other_requests_and_are_disconnected(ne
                 wait_until(lambda: read_metrics(server)["lexarium_requests_in_work"] == 0)
         assert server.get("/api/v-alpha/concept?id=none").status == 404
         assert server.post_json("/api/v1/concept", {"name": "among the slow"}, token).status == 201
-        assert not any(is_dropped(client) for _, client in clients)  # so nobody had to wait for a timeout
+        assert not any(is_dropped(client) for _, client in clients)  # so no request waited for a timeout
         wait_until(lambda: server.get("/api/v1/search?q=among+the+slow").json["total"] == 1)
         slow = [client for kind, client in clients if kind != "idle"]
         wait_until(lambda: all(map(is_dropped, slow)))

@@ -1,4 +1,4 @@
-"""Files that pages load: compressed, cached for good, and small."""
+"""Static files of pages: compressed, immutable and small."""
 
 import gzip
 from pathlib import Path

@@ -179,7 +179,7 @@ def test_a_page_has_the_same_text_and_links_without_scripts(browser: Browser, na
 
 
 @pytest.mark.full
-def test_an_identifier_is_copied(browser: Browser) -> None:
+def test_an_identifier_is_copied_to_the_clipboard(browser: Browser) -> None:
     browser.open(f"/id/{WORKING_MEMORY}")
     button = browser.find("[data-copy='#identifier']")
     button.click()
@@ -187,7 +187,7 @@ def test_an_identifier_is_copied(browser: Browser) -> None:
 
 
 @pytest.mark.full
-def test_a_retired_term_names_its_successor(browser: Browser) -> None:
+def test_a_retired_term_links_to_its_replacement(browser: Browser) -> None:
     browser.open("/browse/concept?state=retired")
     browser.find(".rows .name a").click()
     browser.wait(lambda: browser.path.startswith("/id/"))

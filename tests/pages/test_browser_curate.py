@@ -39,7 +39,7 @@ def browser(shared_browser: Browser, sample_server: Server) -> Iterator[Browser]
     ] == []
 
 
-def test_a_term_is_added_by_keyboard_alone(browser: Browser, sample_server: Server) -> None:
+def test_a_term_is_added_by_keyboard_only(browser: Browser, sample_server: Server) -> None:
     name = create_account(sample_server, "curator")
     browser.open("/")
     browser.tab_to("a.account")

@@ -101,7 +101,7 @@ def test_relations_are_shown_at_both_ends(sample: Server) -> None:
     assert "n-back task" in list_rows(get_page(sample, "/id/tco_b05a9281d1aca"))["contains"]
 
 
-def test_identifiers_are_links_where_that_is_safe(server: Server, tmp_path: Path) -> None:
+def test_identifiers_are_links_if_they_are_safe(server: Server, tmp_path: Path) -> None:
     statements = {
         "skos:prefLabel": "links",
         "cogat:doi": "10.5555/a",
@@ -169,7 +169,7 @@ def test_statements_that_no_slot_declares_are_shown_with_language_and_qualifiers
     assert "regulated by" in list_rows(get_page(server, "/id/trm_2"))
 
 
-def test_a_record_without_a_name_is_called_by_its_id(server: Server, tmp_path: Path) -> None:
+def test_a_record_without_a_name_is_shown_with_its_id(server: Server, tmp_path: Path) -> None:
     load_lines(
         server,
         tmp_path,

@@ -264,10 +264,10 @@ def test_pages_that_show_the_name_of_the_user_are_not_stored(visitor: Browserles
     parts = {"id": WORKING_MEMORY, "collection": "concept", "kind": "definition", "ticket": "x", "name": "x"}
     name, count = visitor.sign_in("admin"), 0
     cookie = f"lexarium_session={visitor.cookies['lexarium_session']}"
-    for address in list_routes(visitor.server.url):
-        if "GET" not in address.methods or address.path.startswith("/api/"):
+    for route in list_routes(visitor.server.url):
+        if "GET" not in route.methods or route.path.startswith("/api/"):
             continue
-        path = address.fill_path(**parts, rest="x", path="style.css", version="1")
+        path = route.fill_path(**parts, rest="x", path="style.css", version="1")
         response = visitor.server.get(path, Accept="text/html", Cookie=cookie)
         if name.encode() in response.body:
             count += 1

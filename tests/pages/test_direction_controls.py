@@ -1,4 +1,4 @@
-"""Bidirectional control characters in names: refused from people, kept from files with a warning."""
+"""Bidirectional control characters in names: rejected in user input, imported from files with a warning."""
 
 import json
 from pathlib import Path

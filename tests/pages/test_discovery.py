@@ -1,4 +1,4 @@
-"""What search engines and previews of links read."""
+"""Metadata for search engines and link previews."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def test_a_term_page_describes_its_term(server: Server) -> None:
     assert '<meta name="description" content="Keeping &amp; &lt;recalling&gt;.">' in page
 
 
-def test_the_sitemap_lists_published_terms_of_vocabularies_that_everyone_may_read(new_url: DatabaseUrlFactory) -> None:
+def test_the_sitemap_lists_published_terms_of_public_vocabularies(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
     database = Database(url)
     with database.write() as transaction:

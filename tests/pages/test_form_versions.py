@@ -1,4 +1,4 @@
-"""Forms that change a record name the version they were opened at; without it they change nothing."""
+"""Forms that change a record send the version at which they were opened; without it they change nothing."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -61,14 +61,14 @@ def get_record(server: Server, record: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("invalid_version", [None, "", "x", "0", "-1", "1.0", "99999999999999999999"])
 @pytest.mark.parametrize("form", build_forms("", ""))
-def test_a_form_without_a_valid_version_is_refused(
+def test_a_form_without_a_valid_version_is_rejected(
     server: Server, curator: V1Client, person: BrowserlessClient, form: str, invalid_version: str | None
 ) -> None:
     record, other = create_pair(curator)
-    address, form_values, version_fields = build_forms(record["id"], other["id"])[form]
+    path, form_values, version_fields = build_forms(record["id"], other["id"])[form]
     for field in version_fields:
         fields = {**form_values, **dict.fromkeys(version_fields, "1"), field: invalid_version}
-        person.send(address, {name: value for name, value in fields.items() if value is not None}, 400)
+        person.send(path, {name: value for name, value in fields.items() if value is not None}, 400)
         assert field in strip_tags(person.body)
     assert get_record(server, record) == record
     assert get_record(server, other) == other
@@ -79,9 +79,9 @@ def test_a_form_opened_at_an_earlier_version_changes_nothing(
     server: Server, curator: V1Client, person: BrowserlessClient, form: str
 ) -> None:
     record, other = create_pair(curator)
-    address, form_values, version_fields = build_forms(record["id"], other["id"])[form]
+    path, form_values, version_fields = build_forms(record["id"], other["id"])[form]
     person.send(
-        address, {**form_values, **dict.fromkeys(version_fields, "1")}, 422 if form not in ("edit", "revert") else 409
+        path, {**form_values, **dict.fromkeys(version_fields, "1")}, 422 if form not in ("edit", "revert") else 409
     )
     assert "hanged" in strip_tags(person.body)
     assert get_record(server, record) == record
@@ -106,11 +106,11 @@ def test_a_proposal_is_accepted_only_at_the_version_shown(
     record, _ = create_pair(curator)
     change = {"collection": "concept", "record": record["id"], "change": {"name": "proposed"}}
     proposal = curator.send("POST", "proposals", change).json["id"]
-    address = f"/review/{proposal}/accept"
+    path = f"/review/{proposal}/accept"
     for invalid_fields in ({}, {"version": "x"}):
-        person.send(address, invalid_fields, 400)
+        person.send(path, invalid_fields, 400)
     assert get_record(server, record) == record
-    person.send(address, {"version": str(record["version"])})
+    person.send(path, {"version": str(record["version"])})
     assert get_record(server, record)["name"] == "proposed"
     new = curator.send("POST", "proposals", {"collection": "concept", "change": {"name": "a new one"}}).json["id"]
     person.send(f"/review/{new}/accept", {})

@@ -1,4 +1,4 @@
-"""Imports from the page into several vocabularies over HTTP: who may, what the preview shows, and who did it."""
+"""Imports from the page into several vocabularies over HTTP: permissions, preview and attribution."""
 
 import json
 import uuid
@@ -40,7 +40,7 @@ def slug() -> str:
 
 
 class Member(BrowserlessClient):
-    """Someone who is signed in, with a role in all vocabularies, and further ones in some."""
+    """Signed-in client with a global role, and roles in some vocabularies."""
 
     def __init__(self, server: Server, role: Role, vocabulary_roles: Mapping[str, Role] | None = None) -> None:
         super().__init__(server)

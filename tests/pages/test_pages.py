@@ -132,8 +132,8 @@ def test_the_count_of_a_class_equals_the_length_of_the_linked_list(sample: Serve
     tiles = re.findall(r'<g class="tile.*?</g>', get_page(sample, "/vocabularies/main"), re.DOTALL)
     counts = [re.search(r'<a href="(/browse/[^"]+)".*?<span>([\d,]+)</span>', tile, re.DOTALL) for tile in tiles]
     assert len(tiles) > 10
-    for address, count in filter(None, (match and match.groups() for match in counts)):
-        assert re.search(rf'<p class="faint">{count} \w', get_page(sample, unescape(address)))
+    for path, count in filter(None, (match and match.groups() for match in counts)):
+        assert re.search(rf'<p class="faint">{count} \w', get_page(sample, unescape(path)))
 
 
 def test_an_empty_catalogue_has_a_home_page(server: Server) -> None:

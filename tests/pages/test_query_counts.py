@@ -34,7 +34,9 @@ async def fetch(app: ASGIApp, path: str) -> tuple[int, bytes]:
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 
-def test_a_response_takes_few_queries_whatever_its_size(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_the_number_of_queries_per_response_does_not_grow_with_its_size(
+    new_url: DatabaseUrlFactory, tmp_path: Path
+) -> None:
     file = tmp_path / "concept.csv"
     rows = [f"trm_{number},term {number:03},trm_{1 if number < 5 else 0}" for number in range(1, 250)]
     file.write_text("\n".join(["id,name,KINDOF", "trm_0,root,", *rows, ""]))

@@ -22,7 +22,7 @@ from tests.support.server import Server
 from tests.support.vocabularies import create_vocabulary
 
 SOURCE = Statement("dcterms:source", Text("a dictionary"))
-# As files have it: texts with datatypes and qualifiers, several in one language, notes that are nodes.
+# As in imported files: texts with datatypes and qualifiers, several in one language, notes that are nodes.
 STATEMENTS = (
     Statement("skos:prefLabel", Text("moon", "en")),
     Statement("skos:prefLabel", Text("lune", "fr")),

@@ -1,4 +1,4 @@
-"""Pages of releases: what changed, their files, and how to cite them."""
+"""Pages of releases: changes, files and citation."""
 
 import hashlib
 import re
@@ -31,7 +31,7 @@ def get_page(server: Server, path: str) -> str:
 
 
 def get_section(page: str, heading: str) -> str:
-    """Return what follows a heading up to the next one."""
+    """Return the content between a heading and the next one."""
     return page.partition(f'<h3 id="{heading}">')[2].partition("<h3")[0]
 
 
@@ -66,7 +66,7 @@ def test_all_releases_are_listed_and_linked_from_home_and_vocabulary(server: Ser
         assert f'href="{RELEASES}"' in page
 
 
-def test_a_release_shows_what_was_added_changed_and_retired_since_the_one_before(server: Server) -> None:
+def test_a_release_shows_additions_changes_and_retirements_since_the_previous_one(server: Server) -> None:
     page = get_page(server, f"{RELEASES}/2026.2")
     assert f'href="{RELEASES}/2026.1"' in page
     assert "1 added, 2 changed, 1 retired." in page
@@ -83,7 +83,7 @@ def test_a_release_shows_what_was_added_changed_and_retired_since_the_one_before
     assert "Renamed later" not in page
 
 
-def test_terms_are_linked_as_the_release_has_them(server: Server) -> None:
+def test_terms_are_linked_as_of_the_release(server: Server) -> None:
     page = get_page(server, f"{RELEASES}/2026.2")
     for name, heading in (("Added term", "added"), ("Edited term", "changed"), ("Retired term", "retired")):
         links = re.findall(rf'href="([^"]+)">{name}</a>', get_section(page, heading))
@@ -114,7 +114,7 @@ def test_files_have_stable_urls_with_size_and_checksum_once_rendered(server: Ser
     assert fetch(server, f"{RELEASES}/none/files/obo").status == 404
 
 
-def test_a_release_says_how_to_cite_it(server: Server) -> None:
+def test_a_release_page_shows_a_citation(server: Server) -> None:
     url = f"http://127.0.0.1:{server.port}{RELEASES}/2026.2"
     page = get_page(server, f"{RELEASES}/2026.2")
     assert re.search(rf", release 2026\.2, [^<]+ {re.escape(url)}</pre>", page)

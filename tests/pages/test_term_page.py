@@ -30,7 +30,7 @@ def curator(shared_server: Server) -> V1Client:
     return V1Client(shared_server, "curator")
 
 
-def test_a_term_shows_each_path_to_a_root_and_the_tree_around_it(sample: Server) -> None:
+def test_a_term_shows_each_path_to_a_root_and_the_surrounding_tree(sample: Server) -> None:
     body = get_page(sample, f"/id/{UPDATING}")
     paths = re.findall(r'<ol class="path">(.*?)</ol>', body)
     assert [re.findall(r">([^<]+)</a>", path)[-1] for path in paths] == ["executive control", "working memory"]
@@ -127,7 +127,7 @@ def test_pages_and_scripts_are_small(sample: Server) -> None:
     assert sum(len(sample.get(unescape(script)).body) for script in scripts) < 40_000
 
 
-def test_a_merge_moves_sources_and_undoing_it_takes_them_back(curator: V1Client) -> None:
+def test_a_merge_moves_sources_and_undoing_it_moves_them_back(curator: V1Client) -> None:
     survivor = curator.create(name="kept", sources=["PMID:1"])
     merged = curator.create(name="given up", sources=["PMID:1", "PMID:2"])
     assert curator.send("POST", f"concept/{merged['id']}/merge", {"into": survivor["id"]}, If_Match="*").status == 200
@@ -136,7 +136,7 @@ def test_a_merge_moves_sources_and_undoing_it_takes_them_back(curator: V1Client)
     assert curator.send("GET", f"concept/{survivor['id']}").json["sources"] == ["PMID:1"]
 
 
-def test_scripts_of_other_sites_may_annotate_json(sample: Server) -> None:
+def test_annotation_with_json_is_allowed_cross_origin(sample: Server) -> None:
     headers = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
     response = sample.request("OPTIONS", "/api/v1/annotate", headers=headers)
     assert "POST" in response.headers["access-control-allow-methods"]

@@ -47,12 +47,12 @@ enums:
       meadow:
       forest:
 """
-# An id with all that is special in addresses.
+# An id with all characters that are special in URLs.
 ODD_ID = "ex:a/b#c%20ü?d"
 
 
 def create_vocabulary(server: Server, slug: str, **values: Any) -> None:
-    """Create a vocabulary behind the server's back."""
+    """Create a vocabulary in the database of a running server."""
     database = Database(server.url)
     database.run_write(lambda transaction: head_records.create_vocabulary(transaction, SYSTEM_USER_ID, slug, values))
     database.close()
@@ -223,7 +223,7 @@ def test_the_history_page_of_an_ambiguous_id_offers_a_choice_of_vocabularies(
     assert "both in doid" in extract_text(visitor.open(path.replace("&amp;", "&")))
 
 
-def test_pages_that_depend_on_the_language_of_the_browser_say_so(
+def test_pages_in_the_language_of_the_browser_vary_by_accept_language(
     curator: BrowserlessClient, visitor: BrowserlessClient
 ) -> None:
     record_id = quote(add(curator, "uat", "concept", "comet"), safe="")

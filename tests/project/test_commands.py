@@ -113,7 +113,7 @@ def test_tokens_are_not_stored_in_clear_text(database_url: str, tmp_path: Path) 
     assert secret.encode() not in (tmp_path / "catalogue.db").read_bytes()
 
 
-def test_a_tokens_role_is_no_higher_than_its_accounts(database_url: str) -> None:
+def test_the_role_of_a_token_is_at_most_that_of_its_account(database_url: str) -> None:
     run_cli("user", "add", "ada", "--role", "contributor", "--database", database_url)
     result = run_cli("token", "create", "ada", "--role", "admin", "--database", database_url)
     assert (result.returncode, result.stdout) == (1, "")

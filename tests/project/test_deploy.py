@@ -39,7 +39,7 @@ def test_the_scripts_are_valid_bash(path: Path) -> None:
     assert subprocess.run(["bash", "-n", path], check=False).returncode == 0
 
 
-def test_the_documented_command_has_the_user_the_folder_and_the_settings_of_the_unit() -> None:
+def test_the_documented_command_uses_the_user_folder_and_settings_of_the_unit() -> None:
     unit = set((DEPLOY / "lexarium.service").read_text().splitlines())
     text = (
         (DEPLOY.parent / "docs" / "operations" / "deploy.md")
@@ -54,7 +54,7 @@ def test_the_documented_command_has_the_user_the_folder_and_the_settings_of_the_
     assert "EnvironmentFile=-/etc/lexarium.env" in text
 
 
-def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+def test_the_systemd_unit_is_valid(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze (apt-get install systemd)")
     unit = tmp_path / "lexarium.service"

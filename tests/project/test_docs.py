@@ -75,7 +75,7 @@ def test_every_option_in_the_documentation_exists() -> None:
                 assert set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", line)) <= {"-alpha"}.union(*named), line
 
 
-def test_every_setting_is_in_the_reference_with_its_default_and_its_help() -> None:
+def test_every_setting_is_documented_with_its_default_and_help_text() -> None:
     page = (REFERENCE / "settings.md").read_text()
     documented = re.findall(r"^\| `(LEXARIUM_\w+)` \|(.*?)\| (?:`(.*?)` )?\| (.*) \|$", page, re.MULTILINE)
     rows = {row[0]: row for row in documented}

@@ -28,7 +28,7 @@ def get_index_path(url: str, setting: str = "auto") -> Path | None:
 
 
 def get_indexed_revision(url: str, setting: str = "auto") -> int | None:
-    """Return the revision of the index on disk, without bringing it anywhere."""
+    """Return the revision of the index on disk without updating it."""
     path = get_index_path(url, setting)
     return None if path is None else SearchIndex(path).snapshot.position.revision
 
@@ -71,7 +71,9 @@ def test_an_import_beside_a_running_server_updates_its_index(sqlite_url: str, sa
     with Server(sqlite_url) as server:
         token = server.create_token("curator")
         assert server.post_json("/api/v1/concept", {"name": "flumming"}, token).status == 201
-        wait_until(lambda: server.get("/api/v1/search?q=flumming").json["total"] == 1)  # it holds the writer
+        wait_until(
+            lambda: server.get("/api/v1/search?q=flumming").json["total"] == 1
+        )  # the server holds the index writer
         result = run_cli("import", *sample_paths, "--database", sqlite_url)
         assert result.returncode == 0
         assert "search index" in result.stderr

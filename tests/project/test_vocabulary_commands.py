@@ -191,7 +191,7 @@ def test_invalid_settings_are_reported_before_anything_is_copied(new_url: Databa
     assert "Write en-GB." in " ".join(result.stderr.split())
 
 
-def test_a_server_follows_changes_of_the_title_without_a_restart(new_url: DatabaseUrlFactory) -> None:
+def test_a_server_shows_a_changed_title_without_a_restart(new_url: DatabaseUrlFactory) -> None:
     with Server(new_url("sqlite"), LEXARIUM_TITLE="Before") as server:
         assert server.get("/reconcile").json["name"] == "Before"
         assert run_cli("vocabulary", "set", "main", "title=After", "--database", server.url).returncode == 0
@@ -227,7 +227,7 @@ def test_the_roles_none_and_reader_cannot_propose(new_url: DatabaseUrlFactory) -
             assert server.post_json("/api/v1/proposals", proposal, token).status == 403
 
 
-def test_show_leaves_out_fields_without_a_value(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+def test_show_omits_fields_without_a_value(blank_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     url, file = blank_url("sqlite"), tmp_path / "trees.ttl"
     file.write_text(
         "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix t: <https://example.org/trees/> ."

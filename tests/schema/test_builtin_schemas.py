@@ -124,7 +124,7 @@ def test_disorders_of_a_task_are_derived_from_its_contrasts() -> None:
 @pytest.mark.parametrize(
     ("class_name", "range_name"), [("Concept", "Concept"), ("Task", "Task"), ("Battery", "Battery")]
 )
-def test_a_part_is_part_of_a_record_of_its_own_class(class_name: str, range_name: str) -> None:
+def test_part_of_relations_are_within_one_class(class_name: str, range_name: str) -> None:
     slot = COGNITIVE_ATLAS.classes[class_name].slots["part_of"]
     assert slot.range == range_name
     assert slot.hierarchical
@@ -228,7 +228,7 @@ def test_obo_tags_have_the_predicates_of_the_standard_mapping(class_name: str) -
     assert {name: slots[name].predicate for name in OBO_TAGS[class_name]} == OBO_TAGS[class_name]
 
 
-def test_roles_in_obo_follow_from_the_predicates() -> None:
+def test_roles_in_obo_are_derived_from_predicates() -> None:
     slots = OBO.classes["Term"].slots
     roles = {name: slot.role for name, slot in slots.items() if slot.role}
     assert roles == {

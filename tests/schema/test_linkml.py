@@ -1,4 +1,4 @@
-"""Loading of schemas in LinkML: what they mean, and every problem with its line."""
+"""Loading of LinkML schemas: their meaning, and every problem with its line."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Schemas mean here what they mean to linkml-runtime."""
+"""Schemas have the same meaning as in linkml-runtime."""
 
 import json
 import subprocess

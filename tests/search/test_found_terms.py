@@ -1,4 +1,4 @@
-"""Find what people mean: acronyms, numbers, typing mistakes in long names, most of the words, several languages."""
+"""Tolerant search: acronyms, numbers, typing errors in long names, some of the words, several languages."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -61,7 +61,7 @@ class TermSearch:
         return response.json
 
     def find_first(self, text: str) -> tuple[str, str]:
-        """Return the name of the best hit, and how it matched."""
+        """Return the name and the match kind of the first hit."""
         hit = self.search(text)["hits"][0]
         return hit["name"], hit["matched"]["kind"]
 
@@ -150,7 +150,7 @@ def test_partial_matches_of_a_whole_name_or_word_rank_first(terms: TermSearch, t
 
 
 @pytest.mark.parametrize("text", ["hemianesthesi", "hemianesthezia", "hemianestetic"])
-def test_a_word_that_only_a_definition_has_may_be_incomplete_or_misspelled(terms: TermSearch, text: str) -> None:
+def test_a_word_found_only_in_definitions_may_be_a_prefix_or_misspelled(terms: TermSearch, text: str) -> None:
     assert terms.find_first(text) == ("thalamic stroke", "partial")
 
 
@@ -161,13 +161,13 @@ def test_partial_hits_are_in_the_same_order_on_every_page(terms: TermSearch) -> 
     assert len(hits) > 3
 
 
-def test_names_of_similar_spelling_are_offered_where_no_record_has_all_words(terms: TermSearch) -> None:
+def test_names_with_similar_spelling_are_suggested_if_no_record_has_all_words(terms: TermSearch) -> None:
     found = terms.search("insomniac feline")
     assert "insomnia" in [item["name"] for item in (*found["hits"], *found["nearest"])]
     assert terms.search("memory span")["nearest"] == []
 
 
-def test_the_public_interface_finds_only_records_with_all_words(terms: TermSearch) -> None:
+def test_v_alpha_finds_only_records_with_all_words(terms: TermSearch) -> None:
     assert terms.server.get("/api/v-alpha/search?q=forgetting+things").json == []
     assert [item["name"] for item in terms.server.get("/api/v-alpha/search?q=OCD").json] == [
         "obsessive compulsive disorder"

@@ -382,7 +382,7 @@ def test_leftovers_of_a_killed_process_do_not_block_indexing(database: Database,
     another.stop()
 
 
-def test_reindex_gives_a_running_server_a_new_index(url: str, folder: Path) -> None:
+def test_reindex_replaces_the_index_of_a_running_server(url: str, folder: Path) -> None:
     environment = {"LEXARIUM_INDEX": str(folder)}
     with Server(url, "--sample", **environment) as server:
         assert server.get("/api/v1/search?q=memory").json["total"]

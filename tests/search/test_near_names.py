@@ -1,4 +1,4 @@
-"""Names that other records have, or nearly have: how they are compared, and what v1 says of them."""
+"""Equal and similar names of other records: comparison, and warnings in v1."""
 
 import json
 import random
@@ -114,7 +114,7 @@ def known(curator: V1Client) -> dict[str, Any]:
         ("arbeitsgedachtnis", "the same as 'Arbeitsgedächtnis', a name of 'working memory'"),
     ],
 )
-def test_a_name_that_a_record_nearly_has_is_created_with_a_warning_that_names_the_record(
+def test_creating_a_similar_name_returns_a_warning_with_the_existing_record(
     curator: V1Client, known: dict[str, Any], name: str, words: str
 ) -> None:
     created = create_record(curator, name=name)
@@ -163,7 +163,7 @@ def test_a_repeated_request_has_the_same_warnings(curator: V1Client, known: dict
     assert first.json == second.json
 
 
-def test_proposals_warn_when_they_are_made_and_when_they_are_accepted(curator: V1Client, known: dict[str, Any]) -> None:
+def test_proposals_return_warnings_on_creation_and_on_acceptance(curator: V1Client, known: dict[str, Any]) -> None:
     contributor = V1Client(curator.server, "contributor")
     by_post = contributor.send("POST", "concept", {"name": "wurking memory"})
     assert by_post.status == 202

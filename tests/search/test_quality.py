@@ -75,7 +75,7 @@ def swap_case_and_accents(text: str) -> str:
     return unicodedata.normalize("NFC", text).swapcase().translate(ACCENTS)
 
 
-def test_an_exact_name_comes_first_whatever_its_case_and_accents(indexed_catalogue: IndexedCatalogue) -> None:
+def test_an_exact_name_ranks_first_ignoring_case_and_accents(indexed_catalogue: IndexedCatalogue) -> None:
     assert indexed_catalogue.measure_share(swap_case_and_accents, 1) == 1
 
 
@@ -117,7 +117,7 @@ def test_the_first_three_fifths_of_a_name_find_it_among_the_top_five(indexed_cat
     assert indexed_catalogue.measure_share(lambda name: name[: max(1, -(-len(name) * 3 // 5))], 5) >= 0.95
 
 
-def test_hits_are_the_same_whether_few_or_many_were_expected(
+def test_hits_do_not_depend_on_the_estimated_number_of_hits(
     indexed_catalogue: IndexedCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [" ".join(word[:4] for word in record.fields["name"].split()) for record in indexed_catalogue.records[:300]]

@@ -82,16 +82,16 @@ def test_every_url_in_the_manifest_works(catalogue: ReconcileClient) -> None:
     manifest = catalogue.get("").json
     identifier = catalogue.find_id("concept", "working memory")
     base = f"http://127.0.0.1:{catalogue.server.port}"
-    addresses = [manifest["preview"]["url"].replace("{{id}}", identifier)]
+    urls = [manifest["preview"]["url"].replace("{{id}}", identifier)]
     for kind, example in (("entity", identifier), ("type", "concept"), ("property", "KINDOF")):
         service = manifest["suggest"][kind]
-        addresses.append(service["service_url"] + service["service_path"] + "?prefix=c")
+        urls.append(service["service_url"] + service["service_path"] + "?prefix=c")
         flyout = service["flyout_service_url"] + service["flyout_service_path"]
-        addresses.append(flyout.replace("${id}", example))
+        urls.append(flyout.replace("${id}", example))
     propose = manifest["extend"]["propose_properties"]
-    addresses.append(propose["service_url"] + propose["service_path"] + "?type=concept")
-    for address in addresses:
-        assert catalogue.server.get(address.removeprefix(base)).status == 200, address
+    urls.append(propose["service_url"] + propose["service_path"] + "?type=concept")
+    for url in urls:
+        assert catalogue.server.get(url.removeprefix(base)).status == 200, url
 
 
 def test_cross_origin_requests_are_allowed_on_all_paths(catalogue: ReconcileClient) -> None:
@@ -162,7 +162,7 @@ def test_a_candidate_has_name_score_type_and_description(catalogue: ReconcileCli
         ("memory working", "working memory", False),
     ],
 )
-def test_only_a_whole_label_matches(catalogue: ReconcileClient, query: str, name: str, match: bool) -> None:
+def test_only_a_complete_label_matches(catalogue: ReconcileClient, query: str, name: str, match: bool) -> None:
     candidates = catalogue.reconcile_one(query)
     assert (candidates[0]["name"], candidates[0]["match"]) == (name, match)
     assert not any(candidate["match"] for candidate in candidates[1:])
@@ -193,7 +193,7 @@ def test_a_name_that_is_also_an_alias_of_another_does_not_match(catalogue: Recon
     assert catalogue.reconcile_one("glimmerlore", type="concept")[0]["match"] is True
 
 
-def test_an_alias_that_does_not_mean_the_same_does_not_match(catalogue: ReconcileClient) -> None:
+def test_an_alias_that_is_not_exact_does_not_match(catalogue: ReconcileClient) -> None:
     catalogue.create(
         "concept",
         name="Oakishness",
@@ -212,7 +212,7 @@ def test_a_label_longer_than_the_compared_length_does_not_match(catalogue: Recon
     assert catalogue.reconcile_one(f"{name}other")[0]["match"] is False
 
 
-def test_a_retired_record_is_no_candidate_and_no_longer_ambiguous(catalogue: ReconcileClient) -> None:
+def test_a_retired_record_is_not_a_candidate_and_does_not_make_a_label_ambiguous(catalogue: ReconcileClient) -> None:
     remaining_id, retired_id = (
         catalogue.create("concept", name="Twinning"),
         catalogue.create("concept", name="twinning"),
@@ -369,7 +369,7 @@ def test_numbers_and_booleans_are_compared_as_text(catalogue: ReconcileClient) -
     assert catalogue.reconcile_one("numeral", properties=[{"pid": "alias", "v": 43}])[0]["match"] is False
 
 
-def test_an_identifier_beside_a_name_finds_its_record(catalogue: ReconcileClient) -> None:
+def test_an_identifier_property_finds_its_record(catalogue: ReconcileClient) -> None:
     identifier = catalogue.find_id("concept", "attention")
     candidates = catalogue.reconcile_one("working memory", properties=[{"pid": "id", "v": identifier}])
     assert [candidate["name"] for candidate in candidates[:2]] == ["attention", "working memory"]
@@ -649,7 +649,7 @@ def test_all_content_of_a_preview_is_escaped(catalogue: ReconcileClient) -> None
     assert page.count("&lt;img") >= 4
 
 
-def test_the_preview_of_a_retired_record_says_so(catalogue: ReconcileClient) -> None:
+def test_the_preview_of_a_retired_record_shows_its_state(catalogue: ReconcileClient) -> None:
     new, old = catalogue.create("concept", name="New thing"), catalogue.create("concept", name="Old thing")
     assert catalogue.send("DELETE", f"concept/{old}?replaced_by={new}").status == 200
     page = catalogue.get("/preview", id=old).body.decode()

@@ -1,4 +1,4 @@
-"""Records that cannot be indexed: they are left out, logged and counted, and the index goes on."""
+"""Records that cannot be indexed are skipped, logged and counted, and indexing continues."""
 
 import json
 from collections.abc import Iterator

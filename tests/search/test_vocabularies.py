@@ -71,7 +71,7 @@ def search_ids(finder: RecordSearch, text: str, **options: Any) -> list[tuple[st
     return [(hit.vocabulary, hit.local_id) for hit in finder.search(SearchQuery(text, **options)).hits]
 
 
-def test_all_vocabularies_that_everyone_may_read_are_searched(finder: RecordSearch) -> None:
+def test_all_public_vocabularies_are_searched(finder: RecordSearch) -> None:
     result = finder.search(SearchQuery("memory"))
     assert {hit.vocabulary for hit in result.hits} == {"main", "thes"}
     assert result.total == 3
@@ -121,7 +121,7 @@ def test_a_record_is_found_by_an_alternative_id(finder: RecordSearch) -> None:
         ("keeping facts", "definition", "en"),
     ],
 )
-def test_a_hit_says_which_text_matched_in_which_language(
+def test_a_hit_includes_the_matching_text_and_its_language(
     finder: RecordSearch, text: str, field: str, language: str
 ) -> None:
     [hit] = finder.search(SearchQuery(text)).hits
@@ -226,7 +226,7 @@ class TestServer:
         with Server(url) as running_server:
             yield running_server
 
-    def test_hits_name_their_vocabulary(self, server: Server) -> None:
+    def test_hits_include_their_vocabulary(self, server: Server) -> None:
         result = server.get("/api/v1/search?q=memory").json
         assert {(hit["vocabulary"], hit["collection"]) for hit in result["hits"]} == {
             ("main", "concept"),

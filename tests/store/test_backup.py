@@ -146,7 +146,7 @@ def test_a_stale_journal_is_not_used_for_a_restored_database(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("other_engine", ENGINES)
-def test_a_backup_taken_while_others_write_is_the_catalogue_at_a_revision(
+def test_a_backup_taken_during_writes_is_a_consistent_snapshot(
     busy_server: Server, new_url: DatabaseUrlFactory, other_engine: str, tmp_path: Path
 ) -> None:
     file, target = tmp_path / "catalogue.backup", new_url(other_engine)

@@ -157,7 +157,7 @@ def test_unread_damage_is_found_after_the_start_by_every_worker(file: Path) -> N
             assert reports_damage(server.get("/api/v-alpha/concept"))
 
 
-def test_the_check_is_repeated_at_its_interval(file: Path) -> None:
+def test_the_integrity_check_is_repeated_at_its_interval(file: Path) -> None:
     database = Database(f"sqlite:///{file}", statement_timeout=10)
     watchdog = Watchdog(database, 0.01, None)
     watchdog.start()

@@ -1,4 +1,4 @@
-"""Failures below a server."""
+"""Failures of the database of a server."""
 
 import fcntl
 import os
@@ -82,7 +82,7 @@ def test_a_server_recovers_from_a_lost_connection_to_postgresql(
         assert len(server.get("/api/v-alpha/task").json) == 1 + statuses.count(201)
 
 
-def test_a_postgresql_that_cannot_be_read_is_not_ready(new_url: DatabaseUrlFactory, postgres_server: str) -> None:
+def test_a_server_is_not_ready_if_postgresql_cannot_be_read(new_url: DatabaseUrlFactory, postgres_server: str) -> None:
     url = new_url("postgres")
     with Server(url) as server:
         server.wait_until_ready()

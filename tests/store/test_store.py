@@ -282,7 +282,7 @@ def test_reading_with_position_equals_reading_in_a_transaction(database: Databas
         assert (related is not None) == exists
 
 
-def test_migrating_again_does_nothing(database: Database) -> None:
+def test_a_second_migration_changes_nothing(database: Database) -> None:
     version = upgrade_schema(database)[1]
     assert upgrade_schema(database) == (version, version)
 
@@ -364,7 +364,7 @@ def drop_newer_tables(connection: Connection) -> None:
 
 
 def test_an_upgrade_is_done_once_and_counts_as_a_write(url: str) -> None:
-    """Otherwise a node would take a standby that has not replayed the upgrade for current."""
+    """Otherwise a node would treat a standby that has not replayed the upgrade as current."""
     database = open_database(url)
     with database.backend.connect_write() as connection, connection.begin():
         for column in ("timeline", "parted"):

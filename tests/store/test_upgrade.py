@@ -70,7 +70,7 @@ def old_url(request: pytest.FixtureRequest, version: str, blank_url: DatabaseUrl
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_database_of_an_earlier_version_is_upgraded_and_serves_the_same_bytes(version: str, old_url: str) -> None:
+def test_an_upgraded_database_serves_the_same_bytes_as_its_earlier_version(version: str, old_url: str) -> None:
     check_upgrade(old_url, version)
 
 

@@ -26,7 +26,7 @@ from tests.support.record_editor import RecordEditor
 
 
 class Curator:
-    """Edit records as a person would."""
+    """Edit records as a user does."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -23,7 +23,7 @@ def make_record(  # noqa: PLR0917 (in the order of a record)
 
 
 def to_views(record: Record) -> dict[str, Any]:
-    """Return what readers see of a record; who stated it, and in which order, is left out."""
+    """Return the visible content of a record, without the sources and the order of its statements."""
     return {
         "collection": record.collection.name,
         "fields": record.fields,

@@ -81,7 +81,7 @@ def _build_record(vocabulary: Vocabulary, resource: ParsedResource, known: Recor
 
 
 class ReadFile(NamedTuple):
-    """What an import of a file would stage."""
+    """Content of a file as an import would stage it."""
 
     records: dict[str, Record]
     # Without locations.

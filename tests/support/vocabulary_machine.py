@@ -62,10 +62,10 @@ SHARED_IDS = ("X:1", "a/b#c%20ü?d", "50%", "x/history")
 # Further ids of imported records.
 ALTERNATIVE_IDS = ("X:1", "ALT:1", "ALT:2")
 WORDS = ("apple", "pear", "größe")
-# Who reads and writes: without a token, two accounts with roles in single vocabularies, and an admin of all.
+# Readers and writers: without a token, two accounts with roles in single vocabularies, and an admin of all.
 ACCOUNTS = ("nobody", "ann", "bob", "admin")
 EXPORT_FORMATS = [name for name, item in FORMATS.items() if item.can_write]
-# Steps between two looks at everything.
+# Steps between two complete checks.
 CHECK_INTERVAL = 8
 
 words = st.sampled_from(WORDS)
@@ -109,7 +109,7 @@ def encode(text: str) -> str:
 
 
 class VocabularyMachine(RuleBasedStateMachine):
-    """Creates vocabularies and writes to them in turn, and reads everything as several people."""
+    """Create vocabularies and write to them in turn, and read everything with several accounts."""
 
     new_url: ClassVar[Callable[[], str]]
 
@@ -185,7 +185,7 @@ class VocabularyMachine(RuleBasedStateMachine):
     # Requests
 
     def send(self, account: str, method: str, target: str, body: object = None, **headers: str) -> HttpResponse:
-        """Send a request; the response must hold nothing that the account may not read."""
+        """Send a request; the response must contain nothing that the account may not read."""
         sent = {"Content-Type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
         if account in self.tokens:
             token = self.tokens[account]
@@ -210,7 +210,7 @@ class VocabularyMachine(RuleBasedStateMachine):
         return self.send(account, "GET", target)
 
     def read(self, account: str, target: str) -> Any:
-        """Return the JSON of a successful GET. It is sent twice: what is cached must equal what is not."""
+        """Return the JSON of a successful GET. It is sent twice: a cached response must equal an uncached one."""
         response = self.get(account, target)
         assert response.status == 200, (account, target, response.body)
         again = self.get(account, target)
@@ -513,7 +513,7 @@ class VocabularyMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(self.model[slug].files for slug in self.list_active()))
     @rule(data=st.data())
     def import_again(self, data: st.DataObject) -> None:
-        """A file that has not changed changes nothing, whatever people have done since, but for retired records."""
+        """An unchanged file changes nothing, whatever was edited since, except for retired records."""
         slug = data.draw(st.sampled_from([slug for slug in self.list_active() if self.model[slug].files]))
         retired = {item for item, record in self.model[slug].records.items() if record.state == "retired"}
         document = data.draw(st.sampled_from(self.model[slug].files))
@@ -527,14 +527,14 @@ class VocabularyMachine(RuleBasedStateMachine):
         self.wait_for_server()
 
     def wait_for_server(self) -> None:
-        """Wait until the server has heard of what this process has written."""
+        """Wait until the server has seen the writes of this process."""
         position = self.database.run_read(read_position)
         wait_until(lambda: self.read("admin", "/api/v1")["revision"] >= position.revision)
 
-    # What everyone reads
+    # Reads
 
     @invariant()
-    def everyone_reads_what_they_may(self) -> None:
+    def check_periodically(self) -> None:
         self.steps += 1
         if self.steps % CHECK_INTERVAL == 0:
             self.check_readers()
@@ -662,7 +662,7 @@ class VocabularyMachine(RuleBasedStateMachine):
         assert {item["vocabulary"] for item in response.json["annotations"]} <= set(readable)
 
     def check_pages(self, account: str) -> None:
-        # A page takes long, so each look at everything takes in another vocabulary.
+        # A page takes long, so each check covers another vocabulary.
         slug = list(MARKERS)[self.checks % len(MARKERS)]
         for path in ("/browse", "/statistics", "/changes", "/search"):
             for query in ("", f"?vocabulary={slug}"):

@@ -537,7 +537,7 @@ class WriteMachine(RuleBasedStateMachine):
     # Invariants
 
     @invariant()
-    def every_record_is_as_the_model_has_it(self) -> None:
+    def check_records(self) -> None:
         with self.database.read() as snapshot:
             changes = change_log.find_latest(snapshot, list(self.versions))
             assert read_position(snapshot).revision == sum(map(len, self.versions.values()))
@@ -555,7 +555,7 @@ class WriteMachine(RuleBasedStateMachine):
             assert self.fixed.setdefault(identifier, fixed) == fixed
 
     @invariant()
-    def every_history_is_whole(self) -> None:
+    def check_histories(self) -> None:
         with self.database.read() as snapshot:
             revision = read_position(snapshot).revision
             feed = queries.list_changes(snapshot, 0, 10_000)
@@ -573,7 +573,7 @@ class WriteMachine(RuleBasedStateMachine):
                     assert to_sets({name: view[name] for name in model.to_draft()}) == to_sets(model.to_draft())
 
     @invariant()
-    def relations_show_on_both_sides(self) -> None:
+    def check_relations(self) -> None:
         published = self.list_in_state(RecordState.PUBLISHED)
         expected: dict[str, set[tuple[str, str, str, str]]] = {record_id: set() for record_id in published}
         for source in published:
@@ -592,7 +592,7 @@ class WriteMachine(RuleBasedStateMachine):
                 assert set(related) == expected[identifier]
 
     @invariant()
-    def lists_hold_the_published_in_order(self) -> None:
+    def check_lists(self) -> None:
         with open_valpha_reader(self.database) as reader:
             for collection in COLLECTIONS.values():
                 rows = [
@@ -609,7 +609,7 @@ class WriteMachine(RuleBasedStateMachine):
                 assert [record["name"] for record in listed] == [self.get_current(record_id).name for record_id in rows]
 
     @invariant()
-    def the_past_stays_as_it_was(self) -> None:
+    def check_past_revisions(self) -> None:
         with self.database.read() as snapshot:
             for revision, views in self.remembered.items():
                 for identifier, view in views.items():
@@ -626,7 +626,7 @@ class WriteMachine(RuleBasedStateMachine):
                 }
 
     @invariant()
-    def an_export_of_the_past_is_what_was_exported_then(self) -> None:
+    def check_past_exports(self) -> None:
         for revision, exported in self.exports.items():
             assert b"".join(export_records(self.database, Vocabulary(), FORMATS["v-alpha"], as_of=revision)) == exported
 
@@ -645,7 +645,7 @@ class WriteMachine(RuleBasedStateMachine):
         return views
 
     @invariant()
-    def the_catalogue_agrees_with_itself(self) -> None:
+    def check_consistency(self) -> None:
         report = check_database(self.database)
         assert report.problems == []
         assert not [remark for remark in report.remarks if "comes back" in remark]

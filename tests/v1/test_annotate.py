@@ -305,9 +305,7 @@ def test_all_unreadable_files_are_reported_at_once(sample: str, tmp_path: Path) 
     assert all(name in result.stderr for name in ("a.txt", "b.txt", "directory"))
 
 
-def test_a_cell_that_a_spreadsheet_would_run_is_escaped(
-    sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_formulas_in_cells_are_escaped(sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "=cmd").write_text("working memory")
     result = run_cli("annotate", "=cmd", "--database", sample)
@@ -402,7 +400,7 @@ class TestFile:
 
     @pytest.fixture
     def start(self, database: Database, sample_paths: list[Path], tmp_path: Path) -> Callable[[], AnnotatorCache]:
-        """Return a function that gives what a process has after a start."""
+        """Return a function that creates the annotator cache of a newly started process."""
         import_files(database, sample_paths)
         return lambda: AnnotatorCache(database, str(tmp_path))
 

@@ -334,11 +334,11 @@ def test_a_permanent_redirect_is_remembered(proxy: FaultProxy, sqlite_sample: Se
 
 
 @pytest.mark.parametrize(
-    "address", ["example.org", "ftp://example.org", "http://", "http://[", "http://a b", "http://u:p@x"]
+    "url", ["example.org", "ftp://example.org", "http://", "http://[", "http://a b", "http://u:p@x"]
 )
-def test_an_invalid_url_is_rejected(address: str) -> None:
+def test_an_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(LexariumError, match="is not a URL"):
-        Catalogue(address)
+        Catalogue(url)
 
 
 # Tables and files

@@ -1,4 +1,4 @@
-"""Files of releases: rendered once, the same bytes for ever, on every node."""
+"""Files of releases: rendered once, and identical from then on, on every node."""
 
 import gzip
 import hashlib

@@ -215,8 +215,8 @@ def test_pages_of_a_list_are_read_at_the_revision_of_the_first_page(
     retired = created.pop()
     assert client.send("DELETE", f"/concept/{retired['id']}", If_Match='"1"').status == 200
     expected = {record["id"]: client.send("GET", f"/concept/{record['id']}").json for record in created}
-    address = f"/api/v1/concept?user={client.id}&limit=4&sort={sort}"
-    first = workers.get(address).json
+    list_path = f"/api/v1/concept?user={client.id}&limit=4&sort={sort}"
+    first = workers.get(list_path).json
 
     def disturb(records: list[dict[str, Any]]) -> None:
         for number, record in enumerate(records):
@@ -229,7 +229,7 @@ def test_pages_of_a_list_are_read_at_the_revision_of_the_first_page(
     def follow() -> list[dict[str, Any]]:
         items, cursor = list(first["items"]), first["next"]
         while cursor is not None:
-            page = workers.get(f"{address}&cursor={cursor}").json
+            page = workers.get(f"{list_path}&cursor={cursor}").json
             assert page["total"] == len(expected)
             items += page["items"]
             cursor = page["next"]

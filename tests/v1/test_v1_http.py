@@ -95,12 +95,12 @@ def test_a_read_of_a_merged_record_redirects_to_the_same_path_of_the_survivor(
 ) -> None:
     merged, survivor = create_merged_pair(admin)
     revision = shared_server.get("/api/v1").json["revision"]
-    for address in ("task/{}", "records/{}", "task/{}/relations", "task/{}/ancestors?relation=KINDOF",
+    for pattern in ("task/{}", "records/{}", "task/{}/relations", "task/{}/ancestors?relation=KINDOF",
                     f"task/{{}}?as_of={revision}"):  # fmt: skip
         for method in ("GET", "HEAD"):
-            response = shared_server.request(method, f"/api/v1/{address.format(merged['id'])}")
+            response = shared_server.request(method, f"/api/v1/{pattern.format(merged['id'])}")
             assert response.status == 308
-            assert response.headers["location"] == f"/api/v1/{address.format(survivor['id'])}"
+            assert response.headers["location"] == f"/api/v1/{pattern.format(survivor['id'])}"
             assert response.headers["cache-control"] == "no-cache"
             assert response.headers["access-control-allow-origin"] == "*"
         assert shared_server.get(response.headers["location"]).status == 200
@@ -325,8 +325,8 @@ def test_errors_have_readable_messages(admin: V1Client, request_line: str, body:
 
 def test_invalid_utf8_in_a_body_is_reported_with_its_position(shared_server: Server, admin: V1Client) -> None:
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {admin.token}"}
-    for address in ("/api/v1/concept", "/api/v-alpha/concept"):
-        response = shared_server.request("POST", address, headers, b'{"name":\n "caf\xe9"}')
+    for path in ("/api/v1/concept", "/api/v-alpha/concept"):
+        response = shared_server.request("POST", path, headers, b'{"name":\n "caf\xe9"}')
         assert response.status == 400
         assert response.json["detail"] == "Request body is not valid UTF-8 at byte 15, line 2."
     headers["Content-Type"] = "application/x-ndjson"

@@ -1,4 +1,4 @@
-"""Any sequence of writes leaves records, history and relations as a simple model predicts."""
+"""After any sequence of writes, records, history and relations are those of a simple model."""
 
 from collections.abc import Iterator
 
@@ -18,12 +18,12 @@ from tests.support.write_machine import WriteMachine
 def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Iterator[type[WriteMachine]]:
     database = open_database(new_url(request.param))
 
-    class OnThisDatabase(WriteMachine):
+    class DatabaseWriteMachine(WriteMachine):
         pass
 
-    OnThisDatabase.database = database
-    OnThisDatabase.caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
-    yield OnThisDatabase
+    DatabaseWriteMachine.database = database
+    DatabaseWriteMachine.caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
+    yield DatabaseWriteMachine
     database.close()
 
 

@@ -53,7 +53,7 @@ def test_a_proposal_contains_only_its_changes(curator: V1Client, contributor: V1
     assert [accepted[name] for name in WRITABLE] == ["Two", "New.", "", [], ["t"], {"KINDOF": [other["id"]]}]
 
 
-def test_a_proposal_that_changes_nothing_is_refused(curator: V1Client, contributor: V1Client) -> None:
+def test_a_proposal_without_changes_is_rejected(curator: V1Client, contributor: V1Client) -> None:
     record = curator.create(name="One", relations={"exactMatch": ["B:1", "A:1"]})
     draft = {name: record[name] for name in WRITABLE}
     same = {**draft, "relations": {"exactMatch": ["B:1", "A:1"], "KINDOF": []}}

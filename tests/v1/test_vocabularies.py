@@ -353,7 +353,7 @@ def test_a_record_is_read_in_the_requested_language(admin: VocabularyClient) -> 
     assert renamed.json["names"] == [{"text": "Sol", "lang": "en"}, names[1]]
 
 
-def test_unqualified_paths_are_about_the_main_vocabulary(admin: VocabularyClient) -> None:
+def test_unqualified_paths_refer_to_the_main_vocabulary(admin: VocabularyClient) -> None:
     record = admin.create(name="Of main")
     assert record["vocabulary"] == "main"
     assert record["iri"].endswith(f"/id/{record['id']}")

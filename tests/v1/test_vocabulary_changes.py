@@ -126,7 +126,7 @@ def test_the_page_of_changes_links_to_the_vocabulary(server: Server, admin: V1Cl
     assert "Birds" not in server.get("/changes?vocabulary=main").body.decode().partition("<main")[2].partition("<ul")[2]
 
 
-def test_webhooks_are_sent_changes_of_vocabularies(url: str) -> None:
+def test_webhooks_deliver_changes_of_vocabularies(url: str) -> None:
     with (
         Server(url, LEXARIUM_WEBHOOKS_PRIVATE="yes") as server,
         WebhookReceiver() as all_changes,
@@ -158,7 +158,7 @@ def test_webhooks_are_sent_changes_of_vocabularies(url: str) -> None:
             sent = [json.loads(body) for _, body in receiver.received]
             assert [change["record"]["name"] for change in sent] == names
         assert summarize(sent)[0] == ("update", "birds", "vocabulary", "birds")
-        # IRIs of the feed begin with the requested address, those of webhooks with the default base.
+        # IRIs of the feed begin with the requested host, those of webhooks with the default base.
         assert server.get("/api/v1/changes?since=1", Host="localhost:8000").json["items"] == [
             json.loads(body) for _, body in all_changes.received
         ]

@@ -77,7 +77,7 @@ def test_a_change_is_delivered_signed_and_equal_to_its_feed_entry(server: Server
     wait_until(lambda: len(receiver.received) == 1)
     headers, body = receiver.received[0]
     payload = Verifier(hook["secret"]).verify(body, headers)
-    # IRIs of the feed begin with the requested address, those of webhooks with the default base.
+    # IRIs of the feed begin with the requested host, those of webhooks with the default base.
     assert payload == server.get("/api/v1/changes?since=1", Host="localhost:8000").json["items"][0]
     assert headers["content-type"] == "application/json"
     assert headers["host"] == f"127.0.0.1:{receiver.port}"
@@ -503,13 +503,13 @@ def test_the_certificate_must_match_the_host_name(tmp_path: Path, monkeypatch: p
     certificate.write_bytes(certificate.read_bytes() + (tmp_path / "x.pem").read_bytes())
     with WebhookReceiver(certificate=certificate) as receiver:
         trusted = ssl.create_default_context(cafile=tmp_path / "x.pem")
-        address = f"https://localhost:{receiver.port}/"
+        receiver_url = f"https://localhost:{receiver.port}/"
         with pytest.raises(DeliveryFailed, match="certificate verify failed"):
-            send(find_receiver(address, private=True))
+            send(find_receiver(receiver_url, private=True))
         monkeypatch.setattr(sender, "_get_ssl_context", lambda: trusted)
-        assert send(find_receiver(address, private=True)) == 204
+        assert send(find_receiver(receiver_url, private=True)) == 204
         with pytest.raises(DeliveryFailed, match="certificate verify failed"):
-            send(find_receiver(address.replace("localhost", "127.0.0.1"), private=True))
+            send(find_receiver(receiver_url.replace("localhost", "127.0.0.1"), private=True))
 
 
 WEBHOOK = Webhook("whk_1", "https://example.org/", ("whsec_",), (), (), 0, created=0)

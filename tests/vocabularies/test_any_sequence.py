@@ -1,4 +1,4 @@
-"""Any sequence of writes to several vocabularies leaves what a simple model says, and shows it to who may read it."""
+"""Any sequence of writes to several vocabularies matches a simple model, for every reader."""
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,11 +12,11 @@ from tests.support.vocabulary_machine import VocabularyMachine
 def machine(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> type[VocabularyMachine]:
     engine: str = request.param
 
-    class OnThisEngine(VocabularyMachine):
+    class EngineVocabularyMachine(VocabularyMachine):
         pass
 
-    OnThisEngine.new_url = staticmethod(lambda: new_url(engine))
-    return OnThisEngine
+    EngineVocabularyMachine.new_url = staticmethod(lambda: new_url(engine))
+    return EngineVocabularyMachine
 
 
 @pytest.mark.timeout(1800)

@@ -1,4 +1,4 @@
-"""What does not conform in a vocabulary, over HTTP, on its page and by the command."""
+"""Values that do not conform to the schema of a vocabulary: over HTTP, on its page and by the command."""
 
 import json
 

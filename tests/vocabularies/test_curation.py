@@ -263,7 +263,7 @@ def test_invalid_translations_are_rejected(curators: Curators, names: Any, field
     assert list_problems(error).keys() == {field}
 
 
-def test_a_name_in_the_default_language_is_added_to_others(curators: Curators) -> None:
+def test_a_name_in_a_new_default_language_is_added(curators: Curators) -> None:
     record = curators.create("uat/concept", name="star", names=[{"text": "étoile", "lang": "fr"}])
     with curators.database.write() as transaction:
         head_records.update_vocabulary(transaction, curators.admin.account.id, "uat", {"languages": ["de"]})
@@ -328,7 +328,7 @@ def test_merging_works_within_a_vocabulary(curators: Curators) -> None:
     assert curators.read("uat", "uat:2").record.relations == frozenset()
 
 
-def test_merging_across_vocabularies_offers_a_mapping(curators: Curators) -> None:
+def test_merging_across_vocabularies_suggests_a_mapping(curators: Curators) -> None:
     record = curators.create("doid/term")
     concept = curators.create("uat/concept")
     with curators.database.write() as transaction:
@@ -340,7 +340,7 @@ def test_merging_across_vocabularies_offers_a_mapping(curators: Curators) -> Non
     assert error.value.details["mapping"] == {"relation": "exactMatch", "target": "DOID:0001000"}
 
 
-def test_references_go_to_the_vocabulary_that_defines_the_prefix(curators: Curators) -> None:
+def test_references_resolve_to_the_vocabulary_that_defines_the_prefix(curators: Curators) -> None:
     term = curators.create("doid/term", name="flu")
     plant = curators.create("made/plant", code="AB", relations={"grows_on": [term.record.local_id]})
     with curators.database.read() as snapshot:
@@ -391,7 +391,7 @@ def test_permissions_depend_on_the_vocabulary(curators: Curators) -> None:
         assert accept_proposal(transaction, curators.admin, proposal.id, None).record.collection is get("made/plant")
 
 
-def test_proposals_hold_ids_translations_and_mappings(curators: Curators) -> None:
+def test_proposals_include_ids_translations_and_mappings(curators: Curators) -> None:
     record = curators.create("own/concept", id="a")
     change: Mapping[str, Any] = {
         "names": [{"text": "un", "lang": "fr"}],
@@ -408,7 +408,7 @@ def test_proposals_hold_ids_translations_and_mappings(curators: Curators) -> Non
     assert {name: to_draft(accepted)[name] for name in change} == change
 
 
-def test_a_replacement_is_a_record_of_the_same_vocabulary(curators: Curators) -> None:
+def test_a_replacement_must_belong_to_the_same_vocabulary(curators: Curators) -> None:
     record, other = curators.create("uat/concept"), curators.create("uat/concept")
     curators.create("concept")
     with curators.database.write() as transaction:

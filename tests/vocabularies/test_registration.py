@@ -1,4 +1,4 @@
-"""Vocabularies that a process has registered, while transactions with different snapshots follow them."""
+"""Registry of vocabularies in a process, updated by transactions with different snapshots."""
 
 import pytest
 

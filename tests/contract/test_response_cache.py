@@ -191,7 +191,7 @@ def test_the_cache_checks_for_changes_once_per_event_loop_iteration(new_url: Dat
             lambda writer: writer.patch(writer.get_published(CONCEPT, record_id, 1), {"name": "changed"}),
             catalogue.other_database,
         )
-        # A request of the same round may have been sent before the write, but others are told of it.
+        # A request of the same iteration may have been sent before the write; `get` sees the write at once.
         is_cached.append(catalogue.cache.get_in_round(key) is not None)
         is_cached.append(catalogue.cache.get(key) is not None)
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Invalid v1 requests on both engines: the right status, never a 500, no change."""
+"""Invalid v1 requests on both engines get the right status, never a 500, and change nothing."""
 
 import base64
 import json

@@ -87,7 +87,7 @@ def test_the_number_of_route_labels_is_limited_by_the_known_routes(server: Serve
         server.get(f"/id/trm_{number}")
         server.get(f"/api/v1/made-up-{number}")
     reported_routes = {re.search(r'route="([^"]*)"', name)[1] for name in read_metrics(server) if "route=" in name}  # type: ignore[index]
-    known_routes = {address.path for address in list_routes(server.url)} | {"none", "/static", "/api/v1/{rest:path}"}
+    known_routes = {route.path for route in list_routes(server.url)} | {"none", "/static", "/api/v1/{rest:path}"}
     assert reported_routes <= known_routes, reported_routes - known_routes
 
 
@@ -197,9 +197,9 @@ def test_the_indexer_reports_its_lag(database: Database) -> None:
             assert indexer.lag(read_position(snapshot)) is None
         indexer.catch_up()
         with database.write() as transaction:
-            desk = RecordWriter(transaction, caller)
+            writer = RecordWriter(transaction, caller)
             for number in range(3):
-                desk.create(COLLECTIONS["concept"], {"name": f"n {number}"})
+                writer.create(COLLECTIONS["concept"], {"name": f"n {number}"})
         with database.read() as snapshot:
             assert indexer.lag(read_position(snapshot)) == 3
         indexer.catch_up()
