@@ -29,7 +29,7 @@ def folder() -> Iterator[Path]:
 
 @WORKERS
 @SIGNALS
-def test_a_busy_server_exits_with_0(new_url: DatabaseUrlFactory, workers: str, number: signal.Signals) -> None:
+def test_a_running_server_exits_with_0(new_url: DatabaseUrlFactory, workers: str, number: signal.Signals) -> None:
     with Server(new_url("sqlite"), "--workers", workers) as server:
         server.wait_until_ready()
         os.kill(server.pid, number)

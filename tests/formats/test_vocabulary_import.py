@@ -300,7 +300,7 @@ def test_a_file_without_an_identity_requires_the_vocabulary_option(database: Dat
         run_import(database, ImportRequest([path]))
 
 
-def test_another_ontology_of_the_same_name_does_not_change_the_first(import_text: ImportText) -> None:
+def test_another_ontology_of_the_same_name_requires_the_vocabulary_option(import_text: ImportText) -> None:
     import_text("colours.obo", ONTOLOGY)
     with pytest.raises(InvalidInput, match="--vocabulary"):
         import_text("other.obo", ONTOLOGY.replace("test/colours", "other/colours"))

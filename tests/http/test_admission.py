@@ -41,7 +41,7 @@ def test_requests_beyond_the_limit_get_a_503_with_retry_after(new_url: DatabaseU
         assert finished == {200: 100}
 
 
-def test_after_a_rejection_the_limit_is_an_eighth_until_a_second_without_rejections(
+def test_after_a_rejection_the_limit_is_an_eighth_until_a_second_passes_without_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0

@@ -496,7 +496,7 @@ def test_untouched_fields_keep_values_that_a_form_cannot_represent(curator: Brow
     assert after["id_concept_class"] == "ctp_memory"
 
 
-def test_a_conflicting_edit_of_another_user_is_shown_beside_the_own_input(curator: BrowserlessClient) -> None:
+def test_a_conflicting_edit_of_another_user_is_shown_beside_the_input(curator: BrowserlessClient) -> None:
     record = create_concept(curator.server, definition_text="Base.", aliases=[{"text": "one"}])
     curator.open(f"/edit/{record}")
     other = _sign_in(curator.server, "curator")

@@ -274,7 +274,7 @@ def test_warnings_are_shown_by_kind_with_three_examples(admin: Member, slug: str
     assert text.count("has several names in one language") == 4
 
 
-def test_a_file_cannot_set_the_minting_rules_of_its_vocabulary(server: Server, admin: Member, slug: str) -> None:
+def test_a_file_cannot_change_the_settings_of_its_vocabulary(server: Server, admin: Member, slug: str) -> None:
     import_file(admin, encode_scheme(slug, RED))
     content = encode_scheme(slug, RED, BLUE).replace(
         b"skos:ConceptScheme", b'skos:ConceptScheme ; <lexarium:private> "true"'

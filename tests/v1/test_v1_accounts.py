@@ -128,7 +128,7 @@ def test_accounts_can_be_changed_only_by_admins(server: Server, admin: V1Client)
     assert {error["pointer"] for error in response.json["errors"]} == {"/role", "/password", "/nick"}
 
 
-def test_a_user_changes_the_own_password_with_the_old_one(server: Server, admin: V1Client) -> None:
+def test_a_user_changes_their_own_password_with_the_old_one(server: Server, admin: V1Client) -> None:
     curator = V1Client(server, "curator")
     name, path = get_own_account(curator)["name"], f"users/{get_own_account(curator)['id']}"
     new_password = "another horse battery"

@@ -85,7 +85,7 @@ def read_feed(server: Server, since: int) -> list[dict[str, Any]]:
     return changes
 
 
-def test_only_one_of_two_concurrent_edits_of_a_version_succeeds(workers: Server, client: ConcurrentClient) -> None:
+def test_only_one_of_several_concurrent_edits_of_a_version_succeeds(workers: Server, client: ConcurrentClient) -> None:
     record = client.create("Raced", definition_text="0")
     path = f"/concept/{record['id']}"
     won: list[str] = []

@@ -136,7 +136,7 @@ def test_an_edit_of_an_outdated_version_by_a_contributor_is_rejected(shared_serv
     assert (proposal.status, proposal.json["base_version"]) == (202, 2)
 
 
-def test_an_edit_of_a_retired_record_cannot_be_proposed(shared_server: Server, admin: str) -> None:
+def test_an_edit_of_a_retired_or_merged_record_cannot_be_proposed(shared_server: Server, admin: str) -> None:
     retired_id, merged_id, survivor_id = (create(shared_server, admin, "task")["id"] for _ in range(3))
     assert send(shared_server, admin, f"DELETE /task/{retired_id}", version=1).status == 200
     assert send(shared_server, admin, f"POST /task/{merged_id}/merge", {"into": survivor_id}, 1).status == 200

@@ -112,7 +112,7 @@ def list_problems(error: pytest.ExceptionInfo[InvalidInput]) -> dict[str, str]:
     return {problem.field: problem.detail for problem in error.value.problems}
 
 
-def test_records_have_the_ids_that_owners_gave(curators: Curators) -> None:
+def test_drafts_use_the_original_ids(curators: Curators) -> None:
     parent = curators.create("uat/concept", name="galaxy")
     child = curators.create("uat/concept", name="spiral galaxy", relations={"broader": ["uat:1"]})
     assert (parent.record.local_id, child.record.local_id) == ("uat:1", "uat:2")
