@@ -136,6 +136,13 @@ def test_a_table_removes_no_statements_of_an_ontology(database: Database, import
     assert qualified == ["chroma"], "references of a synonym stay"
 
 
+def test_a_dry_run_of_a_table_shows_the_values_of_each_field(import_text: ImportText) -> None:
+    import_text("concept.csv", "id,name,aliases\ntrm_1,colour,hue\n")
+    report = import_text("concept.csv", "id,name,aliases\ntrm_1,color,hue\n", dry_run=True)
+    [[change]] = [item.changes for item in report.affected["updated"]]
+    assert (change.field, change.removed, change.added) == ("name", ["colour"], ["color"])
+
+
 def test_a_table_imported_in_add_mode_replaces_nothing_and_is_kept(database: Database, import_text: ImportText) -> None:
     table = "id,name,definition,aliases,parents\ntrm_1,colour,,hue|tint,\n"
     addition = (

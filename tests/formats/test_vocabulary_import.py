@@ -595,6 +595,21 @@ def test_a_dry_run_lists_the_changes_of_each_field(import_text: ImportText) -> N
     assert [(change.removed, change.added) for change in item.changes] == [(["Not pink. (en)"], ["Never pink. (en)"])]
 
 
+def test_a_dry_run_shows_what_would_change_in_the_metadata(import_text: ImportText) -> None:
+    import_text("colours.owl", CLASSES)
+    report = import_text("colours.owl", CLASSES.replace('"7"', '"8"'), dry_run=True)
+    assert [(item.field, item.removed, item.added) for item in report.metadata] == [("owl:versionInfo", ["7"], ["8"])]
+    assert report.has_changes
+
+
+def test_values_that_only_qualifiers_tell_apart_are_shown_with_them(import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    report = import_text("colours.obo", ONTOLOGY.replace("[PMID:1]", "[PMID:1, PMID:2]"))
+    [[change]] = [item.changes for item in report.affected["updated"]]
+    assert change.removed == ["The colour of blood. [oboInOwl:hasDbXref PMID:1]"]
+    assert change.added == ["The colour of blood. [oboInOwl:hasDbXref PMID:1; oboInOwl:hasDbXref PMID:2]"]
+
+
 def test_a_class_missing_from_the_schema_is_reported_with_its_article(import_text: ImportText) -> None:
     import_text("colours.ttl", THESAURUS, "colours")
     text = """

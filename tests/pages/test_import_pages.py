@@ -153,6 +153,14 @@ def test_a_new_edition_is_merged_with_edits_since_the_import_by_a_user(
     assert "Like a rose. Like wine." in conflicting
 
 
+def test_an_edition_with_new_metadata_alone_is_imported(admin: Member, slug: str) -> None:
+    scheme = encode_scheme(slug, RED)
+    import_file(admin, scheme)
+    version = f'<https://example.org/{slug}> <http://www.w3.org/2002/07/owl#versionInfo> "[8]" .'
+    text = import_file(admin, scheme + version.encode())
+    assert "Metadata of the vocabulary Owl:versionInfo [8]" in text
+
+
 def test_a_table_of_the_main_vocabulary_is_merged_with_edits_since_its_import_by_a_user(
     server: Server, admin: Member
 ) -> None:

@@ -1,7 +1,7 @@
 """`lexarium import`"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from lexarium.services.transfer.import_report import (
     AffectedKind,
     ImportConflict,
     ImportReport,
+    ValueChange,
     serialize_problems,
     serialize_report,
 )
@@ -211,6 +212,8 @@ def _print_counts(report: ImportReport) -> None:
             table.add_row(name, *(f"{count:,}" for count in counts))
     if table.row_count:
         out.print(table)
+    if report.metadata:
+        out.print("metadata of the vocabulary: updated")
     for name, count in ("adopted", report.adopted.total()), ("skipped", report.skipped):
         if count:
             out.print(f"{name}: {count:,}")
@@ -220,19 +223,26 @@ def _print_counts(report: ImportReport) -> None:
 
 def _print_changes(report: ImportReport) -> None:
     """Print what would be added, changed and retired, by record and field."""
+    if report.metadata:
+        out.print(Text.assemble(("~", "yellow"), f" vocabulary {report.vocabulary}"))
+        _print_values(report.metadata)
     kinds = (("adopted", "=", "cyan"), ("created", "+", "green"), ("updated", "~", "yellow"), ("retired", "-", "red"))
     for kind, sign, colour in kinds:
         items = report.affected[cast(AffectedKind, kind)]
         for item in items[:MAX_LINES]:
             out.print(Text.assemble((sign, colour), f" {item.id} {item.name}"))
-            for change in item.changes:
-                for text in change.removed:
-                    out.print(f"    {change.field} - {text}", style="red")
-                for text in change.added:
-                    out.print(f"    {change.field} + {text}", style="green")
+            _print_values(item.changes)
         total = getattr(report, kind).total()
         if total > MAX_LINES:
             out.print(f"  … and {total - MAX_LINES:,} more {kind}")
+
+
+def _print_values(changes: Sequence[ValueChange]) -> None:
+    for change in changes:
+        for text in change.removed:
+            out.print(Text(f"    {change.field} - {text}", style="red"))
+        for text in change.added:
+            out.print(Text(f"    {change.field} + {text}", style="green"))
 
 
 def _format_conflict(conflict: ImportConflict) -> str:

@@ -26,7 +26,13 @@ from lexarium.services.transfer import import_base
 from lexarium.services.transfer.import_base import NO_RELATIONS, ImportBase, RelationChanges
 from lexarium.services.transfer.import_history import CYCLE_REASON, report_invalid_merges
 from lexarium.services.transfer.import_matching import match_foreign_ids
-from lexarium.services.transfer.import_report import AffectedKind, ImportConflict, ImportReport, ProblemList
+from lexarium.services.transfer.import_report import (
+    AffectedKind,
+    ImportConflict,
+    ImportReport,
+    ProblemList,
+    list_value_changes,
+)
 from lexarium.store import change_log, records, relations
 from lexarium.store.change_log import RecordWrite, VersionRow
 from lexarium.store.database import Database
@@ -362,8 +368,10 @@ class ImportApplier:
             self._outdated_id = current.id
         is_retired = record.state == RecordState.RETIRED != current.state
         kind: AffectedKind = "retired" if is_retired else "updated"
-        changed_fields = list_changed_fields(current, record) if self.report.has_room(kind) else ()
-        self.report.add_record(kind, current.id, latest.collection, record.fields["name"], changed_fields)
+        has_room = self.report.has_room(kind)
+        changed_fields = list_changed_fields(current, record) if has_room else ()
+        changes = list_value_changes(current, record) if has_room else ()
+        self.report.add_record(kind, current.id, latest.collection, record.fields["name"], changed_fields, changes)
         return RecordWrite(record, latest.version + 1, Action.RETIRE if is_retired else Action.UPDATE)
 
     def _keep_others(

@@ -2,15 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from lexarium.domain.editing.statement_merge import MergeConflict
+from lexarium.domain.editing.statement_merge import MergeConflict, diff_statements
 from lexarium.domain.errors import FieldProblem, ImportRejected
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id
-from lexarium.domain.record import Relation, get_text
-from lexarium.domain.statement import Node, Statement
+from lexarium.domain.record import Record, Relation, get_text
+from lexarium.domain.schema.collections import Collection
+from lexarium.domain.statement import Node, Statement, Text
 
 T = TypeVar("T")
 
@@ -23,8 +24,9 @@ MAX_EXAMPLES = 3
 _VARIABLE_PART = re.compile(
     r"'[^']*'|\"[^\"]*\"|<[^>]*>|(?<![\w:])[\w.-]+[:_][^\s,;()]+|(?<!\S)/[^\s,;]+|(?<!\w)\d[\d,.]*(?!\w)"
 )
-# Records and relations of each kind.
-MAX_LISTED = 100
+# Records of each kind, and relations.
+_MAX_RECORDS = 10_000
+_MAX_RELATIONS = 100
 
 AffectedKind = Literal["adopted", "created", "updated", "retired", "refused"]
 
@@ -69,8 +71,8 @@ class WarningKind:
 
     @property
     def is_loss(self) -> bool:
-        """Return whether part of the file is not in the catalogue. The message then says that it was skipped."""
-        return "skipped" in self.message
+        """Return whether part of the file is not in the catalogue. The message then says so."""
+        return "skipped" in self.message or "left out" in self.message
 
 
 @dataclass
@@ -148,6 +150,8 @@ class ImportReport:
     unchanged: Counter[str] = field(default_factory=Counter)
     # Each one has a warning.
     skipped: int = 0
+    # Changes of the metadata of a vocabulary that was there before.
+    metadata: list[ValueChange] = field(default_factory=list)
     relations_added: int = 0
     relations_removed: int = 0
     affected: dict[AffectedKind, list[AffectedRecord]] = field(
@@ -162,7 +166,7 @@ class ImportReport:
 
     def has_room(self, kind: AffectedKind) -> bool:
         """Return whether another record of a kind would be listed."""
-        return len(self.affected[kind]) < MAX_LISTED
+        return len(self.affected[kind]) < _MAX_RECORDS
 
     def add_record(  # noqa: PLR0913, PLR0917 (the attributes of a listed record)
         self,
@@ -193,14 +197,14 @@ class ImportReport:
         added, removed = ([_to_local(relation) for relation in relations] for relations in (added, removed))
         self.relations_added += len(added)
         self.relations_removed += len(removed)
-        self.added_relations += added[: MAX_LISTED - len(self.added_relations)]
-        self.removed_relations += removed[: MAX_LISTED - len(self.removed_relations)]
+        self.added_relations += added[: _MAX_RELATIONS - len(self.added_relations)]
+        self.removed_relations += removed[: _MAX_RELATIONS - len(self.removed_relations)]
 
     @property
     def has_changes(self) -> bool:
         """Return whether the import changes the catalogue."""
         counts = self.adopted, self.created, self.updated, self.retired
-        return any(counts) or bool(self.relations_added or self.relations_removed)
+        return any(counts) or bool(self.relations_added or self.relations_removed or self.metadata)
 
 
 def _to_local(relation: Relation) -> Relation:
@@ -217,8 +221,38 @@ def format_value(statement: Statement) -> str:
     return str(statement.value[0])
 
 
-def serialize_report(report: ImportReport) -> dict[str, object]:
-    """Return the JSON of a report."""
+def list_value_changes(before: Record, after: Record) -> list[ValueChange]:
+    """Return what differs between two versions, by the name of the slot or else the predicate."""
+    changes = list_statement_changes(before.statements, after.statements, after.collection)
+    if before.state != after.state:
+        changes.append(ValueChange("state", [before.state], [after.state]))
+    return changes
+
+
+def list_statement_changes(
+    before: Iterable[Statement], after: Iterable[Statement], collection: Collection
+) -> list[ValueChange]:
+    """Return which statements differ, by the name of the slot or else the predicate."""
+    slots = collection.schema_class.slots_by_predicate
+    removed, added = diff_statements(before, after)
+    # Only qualifiers tell these apart.
+    alike = {item[:2] for item in removed} & {item[:2] for item in added}
+    changes: dict[str, tuple[list[str], list[str]]] = {}
+    for index, side in enumerate((removed, added)):
+        for statement in side:
+            slot = slots.get(statement.predicate)
+            texts = changes.setdefault(slot.name if slot else statement.predicate, ([], []))
+            lang = statement.value.lang if isinstance(statement.value, Text) else ""
+            text = format_value(statement) + (f" ({lang})" if lang else "")
+            if statement[:2] in alike and statement.qualifiers:
+                qualifiers = (f"{item.predicate} {format_value(item)}" for item in statement.qualifiers)
+                text += f" [{'; '.join(qualifiers)}]"
+            texts[index].append(text)
+    return [ValueChange(name, *sides) for name, sides in changes.items()]
+
+
+def serialize_report(report: ImportReport, max_records: int = _MAX_RECORDS) -> dict[str, object]:
+    """Return the JSON of a report, with at most so many records of each kind."""
     return {
         "dry_run": report.dry_run,
         "vocabulary": report.vocabulary,
@@ -232,9 +266,12 @@ def serialize_report(report: ImportReport) -> dict[str, object]:
         "retired": report.retired,
         "unchanged": report.unchanged,
         "refused": report.skipped,
+        "metadata": [asdict(change) for change in report.metadata],
         "relations_added": report.relations_added,
         "relations_removed": report.relations_removed,
-        "records": {kind: [asdict(item) for item in affected] for kind, affected in report.affected.items()},
+        "records": {
+            kind: [asdict(item) for item in affected[:max_records]] for kind, affected in report.affected.items()
+        },
         "relations": {
             "added": [_serialize_relation(report, relation) for relation in report.added_relations],
             "removed": [_serialize_relation(report, relation) for relation in report.removed_relations],

@@ -10,7 +10,6 @@ from lexarium.domain.editing.merge import resolve_merge_chains
 from lexarium.domain.editing.statement_merge import (
     GroupKey,
     align_statements,
-    diff_statements,
     find_extended,
     match_statements,
     merge_statements,
@@ -25,7 +24,7 @@ from lexarium.domain.statement import Reference, Statement, Text, normalize
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.records.lookup import load_merge_chains
 from lexarium.services.transfer import import_base
-from lexarium.services.transfer.import_report import AffectedKind, ValueChange, format_value
+from lexarium.services.transfer.import_report import AffectedKind, list_value_changes
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.services.transfer.resource_staging import ResourceStager, iter_warnings
 from lexarium.store import change_log, records, relations, revisions, vocabularies
@@ -321,21 +320,6 @@ class ResourceApplier:
         self.report.add_record(
             kind, record.local_id, record.collection.local_name, record.fields["name"], fields, changes
         )
-
-
-def list_value_changes(before: Record, after: Record) -> list[ValueChange]:
-    """Return what differs between two versions, by the name of the slot or else the predicate."""
-    slots = after.collection.schema_class.slots_by_predicate
-    changes: dict[str, tuple[list[str], list[str]]] = {}
-    for index, side in enumerate(diff_statements(before.statements, after.statements)):
-        for statement in side:
-            slot = slots.get(statement.predicate)
-            texts = changes.setdefault(slot.name if slot else statement.predicate, ([], []))
-            lang = statement.value.lang if isinstance(statement.value, Text) else ""
-            texts[index].append(format_value(statement) + (f" ({lang})" if lang else ""))
-    if before.state != after.state:
-        changes["state"] = ([before.state], [after.state])
-    return [ValueChange(name, removed, added) for name, (removed, added) in changes.items()]
 
 
 def build_group_key(collection: Collection) -> GroupKey:

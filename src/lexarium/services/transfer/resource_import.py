@@ -24,7 +24,7 @@ from lexarium.formats.registry import FORMATS
 from lexarium.formats.resources import ResourceDocument, ResourceOptions, SourceDescription
 from lexarium.formats.tables.header import is_main_table
 from lexarium.formats.text_encoding import Utf8Stream
-from lexarium.services.transfer.import_report import ImportReport, ProblemList
+from lexarium.services.transfer.import_report import ImportReport, ProblemList, list_statement_changes
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.services.transfer.name_check import report_repeated_names
 from lexarium.services.transfer.resource_adoption import RecordAdopter
@@ -335,6 +335,8 @@ def _update_head_record(transaction: Transaction, stager: ResourceStager, source
         result = merge_statements(before, current, stated, get_key, request.prefer)
         for conflict in result.conflicts:
             stager.report.add_conflict(source, slug, conflict)
+        if not stager.report.is_new_vocabulary:
+            stager.report.metadata += list_statement_changes(current, result.statements, VOCABULARY)
         if keeps_all:
             new_base = extend_base(base, stated, result.statements, get_key)
         return result.statements

@@ -49,6 +49,8 @@ logger = logging.getLogger(__name__)
 # Counted from the last change of the state.
 RETENTION_SECONDS = 3_600
 _PROGRESS_INTERVAL_SECONDS = 0.5
+# Records of each kind on the page.
+_MAX_LISTED = 100
 _MAX_NAME_BYTES = 150
 _STATE_FILE, _LOCK_FILE, _FILES_DIRECTORY = "state.json", "lock", "files"
 
@@ -253,7 +255,7 @@ class UploadManager:
             report = run_import(self._database, request, save_progress)
         status = UploadStatus.PREVIEWED if dry_run else UploadStatus.IMPORTED
         # The kinds of warnings are enough to show, and there may be very many warnings.
-        summary = {**serialize_report(report), "warnings": []}
+        summary = {**serialize_report(report, _MAX_LISTED), "warnings": []}
         return replace(upload, stage=status, report=summary, looked_at=report.base_revision)
 
     def _folder(self, caller: Caller, upload_id: str) -> Path:
