@@ -8,8 +8,10 @@ import pytest
 from lexarium.domain.errors import ImportRejected, InvalidInput
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.record_texts import list_language_texts
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.registry import FORMATS
 from lexarium.services.records.lookup import get_record
+from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportRequest
 from lexarium.services.transfer.resource_import import import_resource_files
@@ -172,6 +174,17 @@ def test_an_update_replaces_only_its_own_texts(database: Database, import_text: 
     import_text("de.tsv", german)
     import_text("es.tsv", BABELON.replace("rojo", "encarnado"))
     assert read(database, "COL:0001").translated_names == {"es": "encarnado", "de": "rot"}
+
+
+def test_translated_names_and_definitions_go_through_obo(database: Database, import_text: ImportText) -> None:
+    import_text("es.tsv", BABELON)
+    vocabulary = VOCABULARIES["colours"]
+    text = b"".join(export_records(database, vocabulary, FORMATS["obo"], vocabulary.collections)).decode()
+    assert 'synonym: "rojo" EXACT [] {' in text
+    assert not import_text("colours.obo", text).has_changes
+    import_text("copy.obo", text, "copy")
+    copy = database.run_read(get_record, "copy\x1fCOL:0001").record
+    assert set(copy.statements) == set(read(database, "COL:0001").statements)
 
 
 def test_a_locally_changed_translation_is_a_conflict(

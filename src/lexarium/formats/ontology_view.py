@@ -29,7 +29,9 @@ _SYNONYM_PREDICATES = {
 # Statement of a term that names the collection of its record.
 NAMESPACE = "oboInOwl:hasOBONamespace"
 # Qualifier that names the predicate of a record's statement, where the one of the term does not tell it.
-_STATED_PREDICATE = "lexarium:predicate"
+STATED_PREDICATE = "lexarium:predicate"
+# Qualifier of a synonym in OBO that is a further name.
+FURTHER_NAME = Statement(STATED_PREDICATE, Text("rdfs:label"))
 # Schemas of the formats themselves. Records of any other are written by the predicates that these formats have.
 _FORMAT_SCHEMAS = ("skos", "obo")
 
@@ -84,7 +86,7 @@ def mark_repeated(statements: Iterable[Statement]) -> list[Statement]:
     stated = list(statements)
     qualified = {item[:2] for item in stated if item.qualifiers}
     return [
-        item._replace(qualifiers=(Statement(_STATED_PREDICATE, Text(item.predicate)),))
+        item._replace(qualifiers=(Statement(STATED_PREDICATE, Text(item.predicate)),))
         if not item.qualifiers and item[:2] in qualified
         else item
         for item in stated
@@ -114,7 +116,7 @@ def _mark_predicates(
         predicate, value, qualifiers = statement
         lang = value.lang if isinstance(value, Text) else ""
         is_further = predicate in (_LABEL, _DEFINITION) and (predicate in seen or lang not in ("", collection.language))
-        mark = Statement(_STATED_PREDICATE, Text(original.predicate))
+        mark = Statement(STATED_PREDICATE, Text(original.predicate))
         if (predicate, value) in seen:
             # Two statements of one predicate and value would be one.
             yield original._replace(qualifiers=(*qualifiers, mark))
@@ -185,7 +187,7 @@ def from_ontology(statements: Iterable[Statement], collection: Collection) -> li
 
 
 def _find_mark(statement: Statement) -> str | None:
-    marks = (item.value for item in statement.qualifiers if item.predicate == _STATED_PREDICATE)
+    marks = (item.value for item in statement.qualifiers if item.predicate == STATED_PREDICATE)
     return next((value.text for value in marks if isinstance(value, Text)), None)
 
 
@@ -195,7 +197,7 @@ def _convert_values(statement: Statement, collection: Collection) -> Statement:
     qualifiers = tuple(
         _refer(item) if item.predicate == TYPE else item
         for item in statement.qualifiers
-        if item.predicate != _STATED_PREDICATE
+        if item.predicate != STATED_PREDICATE
     )
     converted = _refer(statement) if slot and slot.is_reference else statement
     return converted._replace(qualifiers=qualifiers)

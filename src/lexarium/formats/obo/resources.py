@@ -14,7 +14,7 @@ from lexarium.domain.text.languages import canonicalize_tag, find_tag_problem
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.obo import syntax
 from lexarium.formats.obo.syntax import Clause, Stanza
-from lexarium.formats.ontology_view import is_relation
+from lexarium.formats.ontology_view import FURTHER_NAME, is_relation
 from lexarium.formats.parsed import ParseError, WarningCounter
 from lexarium.formats.reading import copy_seekable
 from lexarium.formats.resources import (
@@ -38,6 +38,8 @@ SYNONYM_PREDICATES = {
 XREF, SYNONYM_TYPE, _LABEL = "oboInOwl:hasDbXref", "oboInOwl:hasSynonymType", "rdfs:label"
 # Tags with a text in quotes and a list of xrefs.
 QUOTED_TAGS = {"def": "IAO:0000115", "expand_assertion_to": "IAO:0000425", "expand_expression_to": "IAO:0000424"}
+# Predicates of which a stanza has one clause, and further values by property_value.
+FURTHER_PREDICATES = ("IAO:0000115", "rdfs:comment")
 # Statement for the qualifiers of an id.
 OBO_ID = "oboInOwl:id"
 _OBSOLETE = Statement("owl:deprecated", Text("true", "", BOOLEAN))
@@ -185,13 +187,19 @@ class OboDocument:
         if clause.tag == "property_value":
             self._note_iri(clause)
         statement = self._parse_clause(stanza_type, clause)
-        return _take_language(self._drop_unread(clause, statement)) if statement.qualifiers else statement
+        if not statement.qualifiers:
+            return statement
+        statement = _take_language(self._drop_unread(clause, statement))
+        if FURTHER_NAME not in statement.qualifiers:
+            return statement
+        others = tuple(item for item in statement.qualifiers if item != FURTHER_NAME)
+        return Statement(_LABEL, statement.value, others)
 
     def _note_iri(self, clause: Clause) -> None:
         """Remember the property of a clause, if it is an IRI that a predicate abbreviates."""
         if clause.value.startswith("http"):
             name = contract_predicate(syntax.parse_identifier(clause)[0])
-            if "://" not in name:
+            if "://" not in name and name not in FURTHER_PREDICATES:
                 self._written_iris.add(name)
 
     def _drop_unread(self, clause: Clause, statement: Statement) -> Statement:

@@ -13,6 +13,7 @@ from lexarium.domain.text.nouns import add_article
 from lexarium.domain.vocabulary import TITLE, Vocabulary
 from lexarium.formats.obo import syntax
 from lexarium.formats.obo.resources import (
+    FURTHER_PREDICATES,
     HEADER_PREDICATES,
     LANGUAGE,
     OBO_ID,
@@ -22,7 +23,13 @@ from lexarium.formats.obo.resources import (
     SYNONYM_TYPE,
     XREF,
 )
-from lexarium.formats.ontology_view import get_ontology_class, is_relation, to_ontology
+from lexarium.formats.ontology_view import (
+    FURTHER_NAME,
+    STATED_PREDICATE,
+    get_ontology_class,
+    is_relation,
+    to_ontology,
+)
 from lexarium.formats.parsed import WarningCounter, WriteOptions
 from lexarium.formats.resources import OTHER_RESOURCE, STATE, WRITTEN_IRI, contract_iri, list_metadata
 
@@ -32,7 +39,7 @@ _SCOPES = {predicate: scope for scope, predicate in SYNONYM_PREDICATES.items()}
 # Predicates of which a stanza has one clause, with the predicate of further ones.
 _OTHER_PREDICATES = {
     "rdfs:label": SYNONYM_PREDICATES["EXACT"],
-    **{name: expand_predicate(name) for name in ("IAO:0000115", "rdfs:comment")},
+    **{name: expand_predicate(name) for name in FURTHER_PREDICATES},
 }
 # Tags by class and predicate.
 _TAGS = {
@@ -238,6 +245,8 @@ def _qualify_languages(statements: Iterable[Statement], language: str) -> Iterat
             written = Statement(predicate, Text(value.text), (*qualifiers, Statement(LANGUAGE, Text(value.lang))))
         if predicate in singles:
             written = written._replace(predicate=_OTHER_PREDICATES[predicate])
+            if predicate == "rdfs:label" and all(item.predicate != STATED_PREDICATE for item in qualifiers):
+                written = written._replace(qualifiers=(*written.qualifiers, FURTHER_NAME))
         elif predicate in _OTHER_PREDICATES:
             singles.add(predicate)
         yield written
