@@ -12,6 +12,7 @@ from lexarium.domain.change import Action
 from lexarium.domain.errors import Conflict, ImportRejected, InvalidInput
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.record import Record, RecordState
+from lexarium.domain.statement import Text
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.registry import FORMATS
 from lexarium.services.maintenance.database_check import check_database
@@ -496,6 +497,42 @@ def test_a_file_in_an_additional_language_changes_only_that_language(
     import_text("french.ttl", text.replace("vermeil", "carmin"), "colours")
     texts = [alias.text for alias in read(database, "colours\x1fcolours:red").aliases]
     assert sorted(texts) == ["carmin", "crimson"]
+
+
+def test_a_title_in_a_language_that_is_given_leaves_the_others(database: Database, import_text: ImportText) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    translation = THESAURUS.replace('"@en', '"').replace('"Colours"', '"Farben"').replace('"red", "rot"@de', '"rot"')
+    report = import_text("colours-de.ttl", translation, "colours", language="de")
+    scheme = read(database, "colours\x1fcolours:scheme")
+    for record in scheme, get_head(database, "colours"):
+        titles = [item.value for item in record.statements if item.predicate == "dcterms:title"]
+        assert set(titles) == {Text("Colours", "en"), Text("Farben", "de")}
+    assert report.conflicts.count == 0
+
+
+def test_terms_that_only_a_translation_has_are_counted(database: Database, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("french.ttl", "german.csv", "colours.ttl")]
+    files[0].write_text(
+        f'{PREFIXES} ex:scheme a skos:ConceptScheme . ex:new a skos:Concept ; skos:prefLabel "nouveau"@fr .'
+    )
+    files[1].write_text("id,name@de\ncolours:new,neu\ncolours:none,nichts\n")
+    files[2].write_text(THESAURUS)
+    run_import(database, ImportRequest(files[2:], "colours"))
+    report = run_import(database, ImportRequest(files[:2], "colours"))
+    assert (report.created, report.skipped, [kind.count for kind in report.warnings.kinds]) == ({}, 3, [3])
+    files[2].write_text(THESAURUS + 'ex:new a skos:Concept ; skos:prefLabel "new"@en .')
+    report = run_import(database, ImportRequest(files, "colours"))
+    assert (report.created, report.skipped) == ({"concept": 1}, 1)
+    assert read(database, "colours\x1fcolours:new").translated_names == {"fr": "nouveau", "de": "neu"}
+
+
+def test_a_translation_replaces_no_value_in_another_language(database: Database, import_text: ImportText) -> None:
+    import_text("colours.obo", ONTOLOGY)
+    text = "ontology: test/colours\n\n[Term]\nid: COL:0001\nname: rot\ncreated_by: Eva\n"
+    import_text("other.obo", ONTOLOGY.replace("name: red", "name: red\ncreated_by: Ada"))
+    report = import_text("colours-de.obo", text, language="de")
+    authors = [item.value[0] for item in read(database, "colours\x1fCOL:0001").statements if "creat" in item.predicate]
+    assert (authors, report.conflicts.count) == (["Ada"], 1)
 
 
 def test_texts_without_a_language_get_the_given_language(database: Database, import_text: ImportText) -> None:

@@ -228,7 +228,9 @@ class ResourceApplier:
         before = [item for item in base.stated if self.stager.covers(item) and item not in base.stated_by_others]
         if self.stager.is_partial or (base.stated_by_others and not base.sources):
             # Single values that another source has imported are replaced; anything else of it stays.
-            keys = {key for item in imported.statements if (key := get_key(item)) is not None}
+            # A translation replaces only texts in its languages.
+            replacing = filter(self.stager.covers if self.stager.translation_languages else None, imported.statements)
+            keys = {key for item in replacing if (key := get_key(item)) is not None}
             keys -= set(map(get_key, before))
             before += (item for item in base.stated_by_others if get_key(item) in keys)
             before += find_extended(current.statements, imported.statements)

@@ -90,7 +90,8 @@ def import_resources(
                 )
             stagers[source].add_document(name, document, description)
         problems.raise_if_any()
-        for source, stager in stagers.items():
+        # Other files may create what translations are about.
+        for source, stager in sorted(stagers.items(), key=lambda item: bool(item[1].translation_languages)):
             stager.stage.finish()
             _update_head_record(transaction, stager, source, request)
             edited = RecordAdopter(transaction, stager, request.actor).adopt() if request.adopt else frozenset[str]()

@@ -9,7 +9,7 @@ import orjson
 
 from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, is_id_too_long, qualify_id
 from lexarium.domain.record import Record, RecordState, get_text
-from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.collections import VOCABULARY, Collection
 from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
 from lexarium.domain.statement import (
     MAX_STATEMENTS,
@@ -56,6 +56,12 @@ class ResourceStager:
     def __post_init__(self) -> None:
         self._collections = {item.schema_class.uri: item for item in self.vocabulary.collections}
         self._has_own_classes = has_own_classes(self.vocabulary.schema)
+        slots = (
+            slot for item in (*self.vocabulary.collections, VOCABULARY) for slot in item.schema_class.slots.values()
+        )
+        # Predicates of texts for people.
+        self._prose = {slot.predicate for slot in slots if slot.role in _PROSE_ROLES}
+        self._prose |= {predicate for predicate, role in STANDARD_ROLES.items() if role in _PROSE_ROLES}
         # Records that files say are merged, with those that they are merged into.
         self.merges: dict[str, str] = {}
         self.head_statements: list[Statement] = []
@@ -99,7 +105,7 @@ class ResourceStager:
     def _add_head_statements(self, location: str, statements: Iterable[Statement]) -> None:
         """Take what a file says about its vocabulary. The main one has metadata of its own."""
         if self.vocabulary.slug != MAIN_VOCABULARY:
-            self.head_statements += statements
+            self.head_statements += map(self._add_language, statements)
             return
         for statement in statements:
             if not statement.predicate.startswith("lexarium:") or isinstance(statement.value, Node):
@@ -162,7 +168,8 @@ class ResourceStager:
             return problem
         for message in iter_warnings(record):
             self.report.warnings.add(location, message, resource.id)
-        name = "" if resource.is_update else collection.name
+        # A translation creates no records.
+        name = "" if resource.is_update or self.translation_languages else collection.name
         keeps_state = (is_partial or resource.is_update) and resource.state is None
         file = len(self.stage.files) - 1
         self.stage.add(StagedResource(record.id, name, file, resource.line, document, keeps_state))
@@ -193,7 +200,7 @@ class ResourceStager:
         value = statement.value
         if not self.language or not isinstance(value, Text) or value.lang or value.datatype:
             return statement
-        is_prose = STANDARD_ROLES.get(statement.predicate) in _PROSE_ROLES
+        is_prose = statement.predicate in self._prose
         return statement._replace(value=Text(value.text, self.language)) if is_prose else statement
 
 
