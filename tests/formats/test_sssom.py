@@ -96,6 +96,20 @@ def test_a_target_with_a_prefix_of_the_file_is_expanded_to_an_iri(database: Data
     assert read(database, "blue").relation_targets["exactMatch"] == ["https://wiki.example/Blau"]
 
 
+def test_a_denied_mapping_is_no_mapping(database: Database, import_text: ImportText) -> None:
+    header = "subject_id\tpredicate_id\tobject_id\tmapping_justification\tpredicate_modifier\n"
+    rows = [
+        "colours:red\tskos:exactMatch\tMESH:D2\tsemapv:ManualMappingCuration\tNot",
+        "colours:red\tskos:exactMatch\tsssom:NoTermFound\tsemapv:ManualMappingCuration\t",
+    ]
+    before = read(database, "red").relations
+    import_text("denied.sssom.tsv", header + "\n".join(rows) + "\n")
+    assert read(database, "red").relations == before
+    text = export(database)
+    assert set(rows) <= set(text.splitlines())
+    assert not import_text("again.sssom.tsv", text).has_changes
+
+
 def test_skipped_metadata_is_reported(import_text: ImportText) -> None:
     [warning] = import_text("colours.sssom.tsv", MAPPINGS).warnings.items
     assert warning.detail == "metadata of the mapping set are skipped: license"

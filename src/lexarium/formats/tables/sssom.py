@@ -56,6 +56,12 @@ _PROPAGATED = frozenset(
 _READ_METADATA = frozenset(("curie_map", "mapping_set_id", "extension_definitions"))
 # Mappings that are written as texts.
 _TEXT_PREDICATES = frozenset(("oboInOwl:hasDbXref",))
+# A mapping that a row denies: a node with predicate, object and the rest of the row.
+_DENIED_MAPPING = f"{_PREFIX}mappings"
+_PREDICATE_PROPERTY, _OBJECT_PROPERTY, _MODIFIER = (
+    f"{_PREFIX}{name}" for name in (_PREDICATE, _OBJECT, "predicate_modifier")
+)
+_NO_TARGET = "sssom:NoTermFound"
 # Type of an extension whose values are references.
 _REFERENCE_TYPE = "linkml:Uriorcurie"
 # Extension that says what kind of value an object is, if it is not the usual one: a datatype or `_REFERENCE_TYPE`.
@@ -158,8 +164,11 @@ class MappingTable:
         value: Value = Text(target, "", "" if kind == _STRING else kind)
         if kind == _REFERENCE_TYPE:
             value = Reference(self._resolve(target, vocabulary, prefixes))
-        self._stated.add(predicate)
-        resource.statements.append(Statement(predicate, value, (*qualifiers, *propagated)))
+        statement = Statement(predicate, value, (*qualifiers, *propagated))
+        if target == _NO_TARGET or any(item.predicate == _MODIFIER for item in qualifiers):
+            statement = _to_node(statement)
+        self._stated.add(statement.predicate)
+        resource.statements.append(statement)
         return resource
 
     def _expand(self, text: str) -> str:
@@ -189,6 +198,25 @@ class MappingTable:
             text for text in texts if isinstance(text, str) and text and (title, text) != (_JUSTIFICATION, _UNSPECIFIED)
         ]
         return [Statement(f"{_PREFIX}{title}", _to_value(title, text)) for text in texts]
+
+
+def _to_node(statement: Statement) -> Statement:
+    """Return a statement about a row that denies a mapping, which the predicate itself would assert."""
+    parts = Statement(_PREDICATE_PROPERTY, Reference(statement.predicate)), Statement(_OBJECT_PROPERTY, statement.value)
+    return Statement(_DENIED_MAPPING, Node((*parts, *statement.qualifiers)))
+
+
+def _from_node(statement: Statement) -> Statement:
+    """Return the mapping that a node denies, with what else it states as qualifiers; any other statement as it is."""
+    node = statement.value
+    if statement.predicate != _DENIED_MAPPING or not isinstance(node, Node):
+        return statement
+    parts = {item.predicate: item.value for item in node.statements}
+    predicate, value = parts.get(_PREDICATE_PROPERTY), parts.get(_OBJECT_PROPERTY)
+    if not isinstance(predicate, Reference) or value is None:
+        return statement
+    others = (item for item in node.statements if item.predicate not in (_PREDICATE_PROPERTY, _OBJECT_PROPERTY))
+    return Statement(predicate.target, value, (*statement.qualifiers, *others))
 
 
 def _to_value(slot: str, text: str) -> Value:
@@ -284,7 +312,7 @@ class _MappingWriter:
     def iter_rows(self, record: Record) -> Iterator[dict[str, str]]:
         """Yield the cells of each mapping of a record, by column."""
         names = record.collection.relation_names
-        for statement in record.own_statements:
+        for statement in map(_from_node, record.own_statements):
             predicate, value, qualifiers = statement
             is_mapping = RELATION_TYPES[names.get(predicate, predicate)].is_mapping
             is_described = any(item.predicate.startswith(_PREFIX) for item in qualifiers)
