@@ -160,7 +160,7 @@ class ResourceApplier:
         # Number of the last file that has a single value, by its group.
         files: dict[Hashable, int] = {}
         get_key = build_group_key(first.collection)
-        for staged, other in zip(group, (first, *others), strict=True):
+        for staged, other in zip(group, (first, *others), strict=True) if others else ():
             keys = set(map(get_key, other.statements)) - {None}
             if other is not first:
                 replaced = [item for item in first.statements if files.get(get_key(item), staged.file) != staged.file]
@@ -173,7 +173,9 @@ class ResourceApplier:
                     first = first.with_class(other.collection, {})
                 first = _join_states(first, other)
             files |= dict.fromkeys(keys, staged.file)
-        first = first.replace_statements(_find_empty(first.statements, first.statements, get_key), [])
+        empty = _find_empty(first.statements, first.statements, get_key)
+        if empty:
+            first = first.replace_statements(empty, [])
         if others:
             known = {warning for part in parts for warning in iter_warnings(part)}
             for warning in iter_warnings(first):
@@ -188,8 +190,9 @@ class ResourceApplier:
         if self.mode == ImportMode.ADD:
             get_key = build_group_key(merged.collection)
             return (*extend_base(base.stated, imported.statements, merged.statements, get_key), *state)
-        kept = (item for item in base.stated if not self.stager.covers(item))
-        return (*normalize((*imported.statements, *kept)), *state)
+        kept = [item for item in base.stated if not self.stager.covers(item)]
+        statements = normalize((*imported.statements, *kept)) if kept else imported.statements
+        return (*statements, *state)
 
     def _load_bases(self, record_ids: Sequence[str]) -> dict[str, _Base]:
         """Return what the source, and what any source, stated about records before."""
