@@ -42,6 +42,8 @@ TERMS: list[dict[str, Any]] = [
     },
     {"name": "counting task"},
     {"name": "mindset", "definition_text": "A habitual view of things."},
+    {"name": "gestures", "definition_text": "Skilled signs, to carry a meaning."},
+    {"name": "apraxia", "definition_text": "Inability to carry out skilled gestures slowly."},
     {"name": "thalamic stroke", "definition_text": "A lesion with hemianaesthesia of one side."},
 ]
 
@@ -143,6 +145,7 @@ def test_records_with_some_of_the_words_are_found_if_none_has_all(terms: TermSea
         ("slow counting task", "counting task"),  # the whole name is in the query
         ("OCD prevalence", "obsessive compulsive disorder"),
         ("state of mind after fatigue of memory", "memory span"),  # not "mindset"
+        ("carry out skilled gestures slowly, fluently", "apraxia"),  # a short name is in the query by chance
     ],
 )
 def test_partial_matches_of_a_whole_name_or_word_rank_first(terms: TermSearch, text: str, name: str) -> None:

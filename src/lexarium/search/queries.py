@@ -26,8 +26,6 @@ _MAX_FUZZY_WORDS = 8
 _MAX_PARTIAL_WORDS = 12
 # Weight of a word that is found, beside its BM25 weight: records with more of the words come first.
 _FOUND_WEIGHT = 5.0
-# How much more a word counts in a label than in a text.
-_LABEL_BOOST = 2.0
 # How much a word that is only close to the one that is looked for counts.
 _CLOSE_WORD_FACTOR = 0.5
 _MAX_WORD_EDITS = 2
@@ -212,7 +210,7 @@ class QueryBuilder:
         return self._apply_filter(fuzzy, exact=False)
 
     def _partial_word(self, word: QueryWord, *, is_missing: bool) -> Query | None:
-        """Match a word anywhere. A rare word weighs more, one in a label more than in a text, a close one less.
+        """Match a word anywhere. A rare word weighs more, one in a label and a text more than in one, a close one less.
 
         A word that no label has completely, and no text, is taken for the beginning of one, or for a close one.
         Return None if no record has one.
@@ -228,8 +226,7 @@ class QueryBuilder:
         labels += [self._any_term("acronym_key", [form])] if is_acronym else []
         label, text = any_of(labels), self._any_term("text", stems)
         found = Query.const_score_query(any_of([label, text]), weight)
-        weights = [Query.boost_query(label, _LABEL_BOOST), text]
-        return Query.boolean_query([(Occur.Must, found), *((Occur.Should, clause) for clause in weights)])
+        return Query.boolean_query([(Occur.Must, found), (Occur.Should, label), (Occur.Should, text)])
 
     def _close_text(self, word: QueryWord) -> Query | None:
         """Match a word of a definition or note that is close to this one, or begins with it."""

@@ -107,6 +107,15 @@ class ParsedQuery:
         return tuple(word for word in self.words if not word.is_stop_word) or self.words
 
     @cached_property
+    def word_numbers(self) -> dict[str, int]:
+        """The position of a significant word, by each of its forms and parts."""
+        numbers: dict[str, int] = {}
+        for number, word in enumerate(self.significant_words):
+            for form in filter(None, (word.singular, word.digits, *word.forms, *word.parts)):
+                numbers.setdefault(form, number)
+        return numbers
+
+    @cached_property
     def codes(self) -> tuple[QueryWord, ...]:
         """Words that are never corrected, because another one means something else: numbers and single letters."""
         return tuple(word for word in self.significant_words if is_code(word.forms[0]))

@@ -62,8 +62,6 @@ _MIN_QUALITY = 0.01
 # The BM25 weight that gives a quality of one half.
 _BM25_HALF_SCORE = 10.0
 _PARTIAL_HALF_SCORE = 50.0
-# How much more a partial match weighs if the query has all words of a label.
-_COVERAGE_WEIGHT = 0.5
 
 
 class MatchSource(Enum):
@@ -158,9 +156,9 @@ def grade_match(parsed_query: ParsedQuery, labels: Sequence[Label], weight: floa
     name = labels[0].text
     if source is MatchSource.PARTIAL:
         coverage = _measure_coverage(parsed_query, labels)
-        weight *= 1 + _COVERAGE_WEIGHT * coverage
+        weight *= 1 + coverage
         quality = weight / (weight + _PARTIAL_HALF_SCORE)
-        reason = "some words, definition included; BM25 {:.2f}, {:.0%} of a label", weight, coverage
+        reason = "some words, definition included; BM25 {:.2f}, {:.0%} common to query and label", weight, coverage
         return MatchGrade(Tier.PARTIAL, quality, "definition", name, (), reason, is_single_label=False)
     if source is MatchSource.DEFINITION:
         quality = weight / (weight + _BM25_HALF_SCORE)
@@ -370,14 +368,20 @@ def _has_phrases(parsed_query: ParsedQuery, words: Sequence[str]) -> bool:
 
 
 def _measure_coverage(parsed_query: ParsedQuery, labels: Sequence[Label]) -> float:
-    """Return the largest share of the words of a label that the query has."""
-    words = {form for word in parsed_query.words for form in (word.singular, *word.forms, word.digits)}
-    shares = [0.0]
+    """Return the share of the words of a label that the query has, times that of the query's that the label has.
+
+    The largest of all labels counts. A short label is not covered by chance: the query has to be about it.
+    """
+    numbers = parsed_query.word_numbers
+    coverages = [0.0]
     for label in labels:
         label_words = [singularize(word) for word in fold(label.text).words if word not in parsed_query.stop_words]
-        if label_words:
-            shares.append(sum(word in words or to_digits(word) in words for word in label_words) / len(label_words))
-    return max(shares)
+        found = [
+            number for word in label_words if (number := numbers.get(word, numbers.get(to_digits(word)))) is not None
+        ]
+        if found:
+            coverages.append(len(found) / len(label_words) * len(set(found)) / len(parsed_query.significant_words))
+    return max(coverages)
 
 
 def _find_best_label(parsed_query: ParsedQuery, labels: Sequence[FoldedLabel]) -> tuple[FoldedLabel, tuple[int, ...]]:
