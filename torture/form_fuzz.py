@@ -59,8 +59,8 @@ _PAGE_BY_FORM = {
     "/review/{id}/accept": "/review/{id}",
     "/review/{id}/reject": "/review/{id}",
     "/review/{id}/undo": "/review/{id}",
-    "/import/{ticket}/look": "/import/{ticket}",
-    "/import/{ticket}/discard": "/import/{ticket}",
+    "/import/{upload}/preview": "/import/{upload}",
+    "/import/{upload}/discard": "/import/{upload}",
     "/admin/vocabularies/{slug}/schema": "/admin/vocabularies/{slug}",
     "/admin/people/{id}/role": "/admin/people/{id}",
     "/admin/people/{id}/vocabulary": "/admin/people/{id}",
@@ -134,7 +134,7 @@ class FormFuzzer:
     def _build_invalid(self, path: str) -> FormRequest:
         target, fields = self._load_fields(path)
         if self.rng.random() < 0.3:
-            parts = dict.fromkeys(("id", "ticket", "collection"), quote(self.generate_text(), safe="") or "x")
+            parts = dict.fromkeys(("id", "upload", "collection"), quote(self.generate_text(), safe="") or "x")
             target = RoutePattern(path, frozenset()).fill_path(**parts)
         content_type, body = self._encode(path, self._corrupt_fields(fields))
         headers = self._build_headers(content_type, self.rng.choice(["admin", "curator", "contributor"]))
@@ -257,7 +257,7 @@ class FormFuzzer:
             if path.startswith(prefix):
                 subject_id = create()
                 other = {"other": self._create_record()} if prefix == "/merge" else {}
-                return {"id": subject_id, "ticket": subject_id, "slug": subject_id, **other}
+                return {"id": subject_id, "upload": subject_id, "slug": subject_id, **other}
         return {}
 
     def _create_vocabulary(self) -> str:

@@ -157,13 +157,13 @@ def hostile_catalogue(
             "/admin/webhooks": {"id": webhook_response.json["id"]},
             "/review": {"id": proposal_response.json["id"]},
             "/proposals": {"id": proposal_response.json["id"]},
-            "/import": {"ticket": upload_hostile_file(server, cookie)},
+            "/import": {"upload": upload_hostile_file(server, cookie)},
         }
         yield HostileCatalogue(server, {**ids, "made": concept_response.json["id"]}, cookie, parts)
 
 
 def upload_hostile_file(server: Server, cookie: str) -> str:
-    """Upload a hostile file with a hostile name and return its import ticket."""
+    """Upload a hostile file with a hostile name and return its upload id."""
     file = json.dumps([{"id": f"trm_{HOSTILE_TEXT}3", "name": HOSTILE_TEXT}])
     name = HOSTILE_TEXT.replace('"', "%22")
     form = f'--b\r\nContent-Disposition: form-data; name="files"; filename="{name}.json"\r\n\r\n{file}\r\n--b--\r\n'
@@ -517,7 +517,7 @@ def test_line_breaks_in_requests_do_not_reach_headers_or_the_log(
         for route in list_routes(server.url):
             for line_break in line_breaks if "{" in route.path else line_breaks[:2]:
                 parts = dict.fromkeys(
-                    ("id", "name", "version", "rest", "path", "kind", "collection", "ticket"), line_break
+                    ("id", "name", "version", "rest", "path", "kind", "collection", "upload"), line_break
                 )
                 target = f"{route.fill_path(**parts)}?" + "&".join(
                     f"{name}={line_break}" for name in ("q", "id", "prefix", "release")

@@ -55,7 +55,7 @@ def closed_site(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> 
             "name": "2026.1",
             "collection": "concept",
             "kind": "concept",
-            "ticket": "x",
+            "upload": "x",
         }
         targets = [
             route.fill_path(**parts, rest="x", path="style.css") + query.format(id=record)

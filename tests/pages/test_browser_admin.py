@@ -154,7 +154,7 @@ def test_files_are_previewed_and_imported(browser: Browser, populated_server: Po
     browser.find("#files").send_keys(str(file))
     browser.press("Preview import")
     browser.find("form[action$=discard]")
-    check_appearance(browser, "import-looked")
+    check_appearance(browser, "import-previewed")
     browser.press("Import")
     browser.find("a[href^='/changes?since='].button")
     assert "Import complete." in browser.text
@@ -172,7 +172,7 @@ def test_files_are_previewed_and_imported(browser: Browser, populated_server: Po
     browser.press("Preview import")
     browser.find("form[action$=discard]")
     assert "Nothing was imported" in browser.text
-    check_appearance(browser, "import-refused")
+    check_appearance(browser, "import-rejected")
 
 
 def test_a_slow_import_shows_its_progress_and_continues_automatically(

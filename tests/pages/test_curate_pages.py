@@ -261,7 +261,7 @@ def test_a_password_submitted_after_the_session_expired_is_not_shown(sample: Ser
 
 
 def test_pages_that_show_the_name_of_the_user_are_not_stored(visitor: BrowserlessClient) -> None:
-    parts = {"id": WORKING_MEMORY, "collection": "concept", "kind": "definition", "ticket": "x", "name": "x"}
+    parts = {"id": WORKING_MEMORY, "collection": "concept", "kind": "definition", "upload": "x", "name": "x"}
     name, count = visitor.sign_in("admin"), 0
     cookie = f"lexarium_session={visitor.cookies['lexarium_session']}"
     for route in list_routes(visitor.server.url):

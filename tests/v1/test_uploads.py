@@ -39,19 +39,19 @@ def uploads(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return UploadManager(database)
 
 
-def test_an_upload_is_accessible_only_to_its_sender_by_ticket(uploads: UploadManager) -> None:
+def test_an_upload_is_accessible_only_to_its_sender_by_id(uploads: UploadManager) -> None:
     upload = uploads.receive(
         build_caller("ada"), [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS
     )
-    assert upload.stage == UploadStatus.PREVIEWED
-    assert uploads.get(build_caller("ada"), upload.ticket).report["created"] == {"concept": 1}
-    for who, ticket in (
-        (build_caller("bob"), upload.ticket),
+    assert upload.status == UploadStatus.PREVIEWED
+    assert uploads.get(build_caller("ada"), upload.id).report["created"] == {"concept": 1}
+    for who, upload_id in (
+        (build_caller("bob"), upload.id),
         (build_caller("ada"), "another"),
         (build_caller("ada"), "../.."),
     ):
         with pytest.raises(NotFound, match="only on one server"):
-            uploads.get(who, ticket)
+            uploads.get(who, upload_id)
     with pytest.raises(PermissionDenied):
         uploads.receive(build_caller("eve", Role.CONTRIBUTOR), [], ImportOptions())
 
@@ -60,19 +60,19 @@ def test_uploaded_files_are_deleted_after_the_import_and_its_report_after_an_hou
     uploads: UploadManager, tmp_path: Path
 ) -> None:
     ada = build_caller("ada")
-    ticket = uploads.receive(ada, [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS).ticket
-    assert uploads.apply(ada, ticket, None, WAIT_SECONDS).stage == UploadStatus.IMPORTED
+    upload_id = uploads.receive(ada, [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS).id
+    assert uploads.apply(ada, upload_id, None, WAIT_SECONDS).status == UploadStatus.IMPORTED
     (folder,) = next(tmp_path.iterdir()).iterdir()
     assert sorted(path.name for path in folder.iterdir()) == ["lock", "state.json"]
     with pytest.raises(Conflict):
-        uploads.preview(ada, ticket, ImportOptions())
+        uploads.preview(ada, upload_id, ImportOptions())
     uploads.delete_expired()
-    uploads.get(ada, ticket)
+    uploads.get(ada, upload_id)
     long_ago = time.time() - RETENTION_SECONDS - 1
     os.utime(folder, (long_ago, long_ago))
     uploads.delete_expired()
     with pytest.raises(NotFound):
-        uploads.get(ada, ticket)
+        uploads.get(ada, upload_id)
 
 
 def test_a_folder_readable_by_others_is_not_used(uploads: UploadManager, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_an_import_with_an_unknown_outcome_is_not_reported_as_done(
     uploads: UploadManager, monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
     ada = build_caller("ada")
-    ticket = uploads.receive(ada, [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS).ticket
+    upload_id = uploads.receive(ada, [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS).id
 
     def fail_unanswered(*arguments: Any, **options: Any) -> ImportReport:
         if committed:
@@ -96,10 +96,10 @@ def test_an_import_with_an_unknown_outcome_is_not_reported_as_done(
 
     with monkeypatch.context() as patched:
         patched.setattr("lexarium.services.transfer.uploads.run_import", fail_unanswered)
-        upload = uploads.apply(ada, ticket, None, WAIT_SECONDS)
-    assert upload.stage == UploadStatus.UNCERTAIN
-    assert "status unknown" in upload.wrong
-    report = uploads.preview(ada, ticket, ImportOptions(), WAIT_SECONDS).report
+        upload = uploads.apply(ada, upload_id, None, WAIT_SECONDS)
+    assert upload.status == UploadStatus.UNCERTAIN
+    assert "status unknown" in upload.error
+    report = uploads.preview(ada, upload_id, ImportOptions(), WAIT_SECONDS).report
     assert report["unchanged" if committed else "created"] == {"concept": 1}
 
 
@@ -126,7 +126,7 @@ def test_a_vocabulary_is_not_visible_to_other_threads_while_it_is_imported(
     assert ("birds" in VOCABULARIES) is not dry_run
 
 
-@pytest.fixture(params=["looking", "importing"])
+@pytest.fixture(params=["previewing", "importing"])
 def restarted_server(
     request: pytest.FixtureRequest, new_url: DatabaseUrlFactory
 ) -> Iterator[tuple[Server, BrowserlessClient]]:
@@ -161,7 +161,7 @@ def test_an_import_interrupted_by_a_kill_is_reported_and_can_be_restarted(
     server, person = restarted_server
     body = person.open(person.path)
     assert "The server stopped during the import." in body
-    was_previewing = request.node.callspec.params["restarted_server"] == "looking"
+    was_previewing = request.node.callspec.params["restarted_server"] == "previewing"
     assert ("Nothing was imported" in body, "Import status unknown" in body) == (was_previewing, not was_previewing)
     assert server.get("/api/v1/concept").json["total"] == 0
     assert "The server stopped" not in person.press("Preview again")

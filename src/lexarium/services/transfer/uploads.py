@@ -58,13 +58,13 @@ _STATE_FILE, _LOCK_FILE, _FILES_DIRECTORY = "state.json", "lock", "files"
 class UploadStatus(StrEnum):
     """Status of an upload."""
 
-    PREVIEWING = "looking"
-    PREVIEWED = "looked"
+    PREVIEWING = "previewing"
+    PREVIEWED = "previewed"
     IMPORTING = "importing"
     IMPORTED = "imported"
-    REJECTED = "refused"
+    REJECTED = "rejected"
     # An error of the server; nothing was imported.
-    FAILED = "broken"
+    FAILED = "failed"
     # Interrupted during the commit: everything was imported, or nothing.
     UNCERTAIN = "uncertain"
 
@@ -87,24 +87,24 @@ class ImportOptions:
 class Upload:
     """Uploaded files and the state of their import. The fields are those of the state file."""
 
-    ticket: str
+    id: str
     names: tuple[str, ...]
-    how: ImportOptions = field(default_factory=ImportOptions)
-    stage: UploadStatus = UploadStatus.PREVIEWING
+    options: ImportOptions = field(default_factory=ImportOptions)
+    status: UploadStatus = UploadStatus.PREVIEWING
     # Current step and its progress.
-    doing: str = "waiting"
+    step: str = "waiting"
     done: int = 0
     total: int = 0
     report: Mapping[str, Any] = field(default_factory=dict)
-    wrong: str = ""
+    error: str = ""
     problems: Sequence[Mapping[str, str]] = ()
     # Revision of the last preview.
-    looked_at: int | None = None
+    previewed_revision: int | None = None
 
     @property
     def is_running(self) -> bool:
         """Return whether a preview or import is in progress."""
-        return self.stage in (UploadStatus.PREVIEWING, UploadStatus.IMPORTING)
+        return self.status in (UploadStatus.PREVIEWING, UploadStatus.IMPORTING)
 
 
 _UPLOAD_ADAPTER = TypeAdapter(Upload)
@@ -145,7 +145,7 @@ class UploadManager:
 
         If records that it would change have changed since the preview, preview it again instead.
         """
-        options = replace(self.get(caller, upload_id).how, prefer=prefer)
+        options = replace(self.get(caller, upload_id).options, prefer=prefer)
         return self._start(caller, upload_id, options, UploadStatus.IMPORTING, wait_seconds)
 
     def get(self, caller: Caller, upload_id: str) -> Upload:
@@ -178,7 +178,7 @@ class UploadManager:
         caller.require_anywhere(Permission.PUBLISH)
         folder = self._folder(caller, upload_id)
         previous = self.get(caller, upload_id)
-        upload = Upload(upload_id, previous.names, options, status, looked_at=previous.looked_at)
+        upload = Upload(upload_id, previous.names, options, status, previewed_revision=previous.previewed_revision)
         finished = threading.Event()
         with ExitStack() as stack:
             stack.enter_context(_lock(folder))
@@ -204,22 +204,22 @@ class UploadManager:
         try:
             result = self._import_files(folder, upload, caller)
         except VersionConflict as error:
-            retry = replace(upload, how=replace(upload.how, prefer=None), stage=UploadStatus.PREVIEWING)
+            retry = replace(upload, options=replace(upload.options, prefer=None), status=UploadStatus.PREVIEWING)
             self._run(folder, retry, caller)
-            result = replace(_load_state(folder), wrong=f"{error} Preview again.")
+            result = replace(_load_state(folder), error=f"{error} Preview again.")
         except ImportRejected as error:
             problems = serialize_problems(error.problems)
-            result = replace(upload, stage=UploadStatus.REJECTED, wrong=str(error), problems=problems)
+            result = replace(upload, status=UploadStatus.REJECTED, error=str(error), problems=problems)
         except StoreError:
             logger.exception("Import of uploaded files failed.")
             result = _to_interrupted(upload, "Database unavailable.")
         except LexariumError as error:
             problems = serialize_problems(error.problems) if isinstance(error, InvalidInput) else []
-            result = replace(upload, stage=UploadStatus.REJECTED, wrong=str(error), problems=problems)
+            result = replace(upload, status=UploadStatus.REJECTED, error=str(error), problems=problems)
         except Exception:
             logger.exception("Import of uploaded files failed.")
-            result = replace(upload, stage=UploadStatus.FAILED, wrong="Internal server error.")
-        if result.stage == UploadStatus.IMPORTED:
+            result = replace(upload, status=UploadStatus.FAILED, error="Internal server error.")
+        if result.status == UploadStatus.IMPORTED:
             shutil.rmtree(folder / _FILES_DIRECTORY, ignore_errors=True)
             logger.info("%s imported %s.", caller.account.id, ", ".join(upload.names))
         _save_state(folder, result)
@@ -231,9 +231,9 @@ class UploadManager:
             nonlocal last_written_at
             if time.monotonic() - last_written_at >= _PROGRESS_INTERVAL_SECONDS:
                 last_written_at = time.monotonic()
-                _save_state(folder, replace(upload, doing=step, done=done, total=total))
+                _save_state(folder, replace(upload, step=step, done=done, total=total))
 
-        dry_run, options = upload.stage == UploadStatus.PREVIEWING, upload.how
+        dry_run, options = upload.status == UploadStatus.PREVIEWING, upload.options
         slug = options.vocabulary or MAIN_VOCABULARY
         # A vocabulary that the import creates is seen by nobody else before it is committed.
         with self._database.isolate_vocabularies():
@@ -247,7 +247,7 @@ class UploadManager:
                 mode=options.mode,
                 prefer=options.prefer,
                 dry_run=dry_run,
-                previewed_revision=None if dry_run else upload.looked_at,
+                previewed_revision=None if dry_run else upload.previewed_revision,
                 caller=caller,
             )
             if options.collection and request.collection is None and request.is_known(slug):
@@ -256,10 +256,10 @@ class UploadManager:
         status = UploadStatus.PREVIEWED if dry_run else UploadStatus.IMPORTED
         # The kinds of warnings are enough to show, and there may be very many warnings.
         summary = {**serialize_report(report, _MAX_LISTED), "warnings": []}
-        return replace(upload, stage=status, report=summary, looked_at=report.base_revision)
+        return replace(upload, status=status, report=summary, previewed_revision=report.base_revision)
 
     def _folder(self, caller: Caller, upload_id: str) -> Path:
-        # Neither the account nor the ticket can be read from the name.
+        # Neither the account nor the id can be read from the name.
         digest = hashlib.sha256(f"{caller.account.id} {upload_id}".encode(errors="replace")).hexdigest()
         return self._root() / digest
 
@@ -283,10 +283,10 @@ def _sanitize_filename(name: str) -> str:
 
 
 def _to_interrupted(upload: Upload, reason: str) -> Upload:
-    if upload.stage == UploadStatus.IMPORTING:
+    if upload.status == UploadStatus.IMPORTING:
         advice = "Import status unknown: all files were imported, or none. Preview again to check."
-        return replace(upload, stage=UploadStatus.UNCERTAIN, wrong=f"{reason} {advice}")
-    return replace(upload, stage=UploadStatus.FAILED, wrong=f"{reason} Nothing was imported. Preview again.")
+        return replace(upload, status=UploadStatus.UNCERTAIN, error=f"{reason} {advice}")
+    return replace(upload, status=UploadStatus.FAILED, error=f"{reason} Nothing was imported. Preview again.")
 
 
 def _save_state(folder: Path, upload: Upload) -> None:

@@ -33,7 +33,7 @@ from lexarium.web.pages.page import (
 )
 
 _PATH = "/import"
-_DETAIL_PATH = _PATH + "/{ticket}"
+_DETAIL_PATH = _PATH + "/{upload}"
 # Most imports are done after this time, so the first page already shows the result.
 _WAIT_SECONDS = 2.0
 # Labels of the form fields that correspond to options of the command line, which messages mention.
@@ -87,16 +87,16 @@ def _store_files(page: Page, uploaded: UploadedForm) -> Response:
 
 def show_preview(page: Page) -> Response:
     """Show the progress of an import, its preview, or its result."""
-    upload = page.site.uploads.get(page.caller, _get_ticket(page))
+    upload = page.site.uploads.get(page.caller, _get_upload_id(page))
     slug, choices = upload.report.get("vocabulary", ""), _list_choices(page)
     if slug in VOCABULARIES and slug not in get_read_scope(page.caller).slugs:
         raise NotFound("Upload not found or expired. Upload the files again.")
     kinds = upload.report.get("warning_kinds", [])
-    texts = [upload.wrong, *(item["what"] for item in (*upload.problems, *kinds))]
+    texts = [upload.error, *(item["what"] for item in (*upload.problems, *kinds))]
     context = {
         "upload": upload,
         "minutes": RETENTION_SECONDS // 60,
-        "form_values": page.fields if page.errors else _to_form_values(upload.how, choices["vocabularies"]),
+        "form_values": page.fields if page.errors else _to_form_values(upload.options, choices["vocabularies"]),
         "target": VOCABULARIES.get(slug),
         "name_fields": _name_fields,
         "kinds": kinds,
@@ -149,16 +149,16 @@ def _find_paths(page: Page, upload: Upload) -> dict[str, str]:
 def preview_again(page: Page) -> Response:
     """Preview the same files with other options."""
     options = _parse_options(page, page.fields)
-    return _redirect_to_upload(page.site.uploads.preview(page.caller, _get_ticket(page), options, _WAIT_SECONDS))
+    return _redirect_to_upload(page.site.uploads.preview(page.caller, _get_upload_id(page), options, _WAIT_SECONDS))
 
 
 def apply_import(page: Page) -> Response:
     """Import the files that were previewed."""
-    caller, ticket, uploads = page.caller, _get_ticket(page), page.site.uploads
+    caller, upload_id, uploads = page.caller, _get_upload_id(page), page.site.uploads
     try:
-        upload = uploads.apply(caller, ticket, _PREFERENCES.get(get_text(page.fields, "prefer")), _WAIT_SECONDS)
+        upload = uploads.apply(caller, upload_id, _PREFERENCES.get(get_text(page.fields, "prefer")), _WAIT_SECONDS)
     except Conflict:
-        upload = uploads.get(caller, ticket)
+        upload = uploads.get(caller, upload_id)
         if not upload.is_running:  # The button was pressed twice: show the progress.
             raise
     return _redirect_to_upload(upload)
@@ -166,12 +166,12 @@ def apply_import(page: Page) -> Response:
 
 def discard(page: Page) -> Response:
     """Delete the uploaded files."""
-    page.site.uploads.discard(page.caller, _get_ticket(page))
+    page.site.uploads.discard(page.caller, _get_upload_id(page))
     return redirect(_PATH)
 
 
-def _get_ticket(page: Page) -> str:
-    return str(page.request.path_params["ticket"])
+def _get_upload_id(page: Page) -> str:
+    return str(page.request.path_params["upload"])
 
 
 def _parse_options(page: Page, fields: FormValues, problems: Sequence[FieldProblem] = ()) -> ImportOptions:
@@ -208,7 +208,7 @@ def _parse_options(page: Page, fields: FormValues, problems: Sequence[FieldProbl
 
 
 def _redirect_to_upload(upload: Upload) -> Response:
-    return redirect(f"{_PATH}/{upload.ticket}")
+    return redirect(f"{_PATH}/{upload.id}")
 
 
 ROUTES = (
@@ -216,6 +216,6 @@ ROUTES = (
     UploadRoute(_PATH, _store_files, Permission.PUBLISH),
     PageRoute(_DETAIL_PATH, show_preview, Permission.PUBLISH),
     FormRoute(_DETAIL_PATH, apply_import, Permission.PUBLISH),
-    FormRoute(f"{_DETAIL_PATH}/look", preview_again, Permission.PUBLISH, show_preview),
+    FormRoute(f"{_DETAIL_PATH}/preview", preview_again, Permission.PUBLISH, show_preview),
     FormRoute(f"{_DETAIL_PATH}/discard", discard, Permission.PUBLISH),
 )
