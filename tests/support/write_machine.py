@@ -585,8 +585,8 @@ class WriteMachine(RuleBasedStateMachine):
                     expected[target].add((type_name, "in", source, self.get_current(source).name))
         with self.database.read() as snapshot:
             for identifier in published:
-                change = queries.get_record_at(snapshot, identifier, read_position(snapshot).revision)
-                items = queries.list_related(snapshot, change)
+                found = queries.get_record_at(snapshot, identifier, read_position(snapshot).revision)
+                items = queries.list_related(snapshot, found.change)
                 related = [(item["relation"], item["direction"], item["id"], item["name"]) for item in items]
                 assert len(related) == len(set(related))
                 assert set(related) == expected[identifier]
@@ -618,7 +618,7 @@ class WriteMachine(RuleBasedStateMachine):
                     )
                     assert orjson.dumps(serialize_record(history[0])) == view
                     if history[0].to_record().state == RecordState.PUBLISHED:
-                        assert queries.get_record_at(snapshot, identifier, revision) == history[0]
+                        assert queries.get_record_at(snapshot, identifier, revision).change == history[0]
                 assert self.list_as_of(snapshot, revision) == {
                     record_id: view
                     for record_id, view in views.items()

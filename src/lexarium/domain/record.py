@@ -311,17 +311,22 @@ class Record:
     @_View
     def other_statements(self) -> tuple[Statement, ...]:
         """Statements of its own that are in none of the other views."""
-        seen: set[str] = set()
-        others = []
-        field_predicates = self.collection.field_predicates.values()
+        shown: dict[str, Statement | None] = {}
+        field_predicates = self.collection.stated_predicates
         for statement in self.own_statements:
-            predicate = statement.predicate
-            is_field = predicate in field_predicates and predicate not in seen
-            if is_field and statement == self._find_shown_statement(predicate):
-                seen.add(predicate)
-            elif isinstance(statement.value, Node) or not (
-                predicate in ALIAS_SCOPES or predicate in _OTHER_REFERENCES or self._is_relation(statement)
-            ):
+            if statement[0] in field_predicates:
+                # None if there are several.
+                shown[statement[0]] = statement if statement[0] not in shown else None
+        for predicate in [predicate for predicate, statement in shown.items() if statement is None]:
+            shown[predicate] = self._find_shown_statement(predicate)
+        others = []
+        for statement in self.own_statements:
+            predicate, value, _ = statement
+            if shown.get(predicate) is statement:
+                continue
+            is_plain = type(value) is Text and predicate not in _TEXT_MAPPINGS
+            has_place = predicate in ALIAS_SCOPES or predicate in _OTHER_REFERENCES
+            if isinstance(value, Node) or not (has_place or (not is_plain and self._is_relation(statement))):
                 others.append(statement)
         return tuple(others)
 

@@ -16,6 +16,7 @@ TEXT_ROLES = {
     "notes": SlotRole.NOTE,
     "notations": SlotRole.NOTATION,
 }
+_TRANSLATED_ROLES = (SlotRole.NAME, SlotRole.DEFINITION)
 _NOTATION = "skos:notation"
 
 
@@ -51,12 +52,12 @@ class RecordText(NamedTuple):
 def list_texts(record: Record) -> list[RecordText]:
     """Return the texts of a record that have a role, in order of the statements. Nodes are left out."""
     language, predicates = record.collection.language, record.collection.text_predicates
-    texts = [
-        RecordText(field, value.lang or language, value.text, statement, role)
-        for statement in record.own_statements
-        if isinstance(value := statement.value, Text) and statement.predicate in predicates
-        for role, field in (predicates[statement.predicate],)
-    ]
+    texts = []
+    for statement in record.own_statements:
+        predicate, value, _ = statement
+        if predicate in predicates and isinstance(value, Text):
+            (role, field), (text, lang, _) = predicates[predicate], value
+            texts.append(RecordText(field, lang or language, text, statement, role))
     if not any(text.lang != language for text in texts):
         return texts
     originals = {text.field: text.text for text in reversed(texts) if text.lang == language}
@@ -96,9 +97,17 @@ def choose_text(record: Record, field: str, wanted: Sequence[str]) -> RecordText
 
 def dump_texts(record: Record, texts: Sequence[RecordText]) -> dict[str, list[Any]]:
     """Return texts as JSON, by key. Names and definitions in the default language come first."""
-    default, translated = record.collection.language, (SlotRole.NAME, SlotRole.DEFINITION)
-    ordered = sorted(texts, key=lambda text: text.role in translated and text.lang != default)
-    return {key: [text.dump() for text in ordered if text.role is role] for key, role in TEXT_ROLES.items()}
+    default = record.collection.language
+    dumped: dict[SlotRole | None, list[Any]] = {role: [] for role in TEXT_ROLES.values()}
+    translations = []
+    for text in texts:
+        if text.lang != default and text.role in _TRANSLATED_ROLES:
+            translations.append(text)
+        else:
+            dumped[text.role].append(text.dump())
+    for text in translations:
+        dumped[text.role].append(text.dump())
+    return {key: dumped[role] for key, role in TEXT_ROLES.items()}
 
 
 def get_translated_fields(collection: Collection) -> dict[str, str]:

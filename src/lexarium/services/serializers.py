@@ -15,7 +15,6 @@ from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import Record
 from lexarium.domain.record_texts import RecordText, choose_text, dump_texts, list_texts
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection, get_collection
-from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.statement import Node, Statement, dump_statements
 from lexarium.domain.text.languages import format_tag
 from lexarium.domain.text.timestamps import format_timestamp
@@ -51,7 +50,7 @@ def serialize_record(
 ) -> dict[str, Any]:
     """Serialize a record at a version; pass the record if it is parsed already."""
     record = record or change.to_record()
-    collection, texts = record.collection, list_texts(record)
+    collection, texts, targets = record.collection, list_texts(record), record.relation_targets
     content = {
         "id": record.local_id,
         "collection": collection.local_name,
@@ -66,8 +65,8 @@ def serialize_record(
         "aliases": [alias.dump() for alias in record.aliases],
         "sources": list(record.sources),
         "references": _list_references(record),
-        "relations": record.relation_targets,
-        "mappings": _list_mappings(record),
+        "relations": targets,
+        "mappings": {name: targets[name] for name in targets if RELATION_TYPES[name].is_mapping},
         "statements": dump_statements(_list_other_statements(record, texts)),
         "updated": format_timestamp(change.at),
         "updated_by": change.actor,
@@ -121,23 +120,18 @@ def _localize(record_id: str | None) -> str | None:
 
 
 def _list_references(record: Record) -> list[str]:
-    schema, class_name = record.collection.schema, record.collection.local_name
-    values = [
-        value
-        for predicate, value, _ in record.own_statements
-        if not isinstance(value, Node) and schema.role_of(predicate, class_name) is SlotRole.REFERENCE
-    ]
-    return list(dict.fromkeys(value[0] for value in values))
-
-
-def _list_mappings(record: Record) -> dict[str, list[str]]:
-    return {name: targets for name, targets in record.relation_targets.items() if RELATION_TYPES[name].is_mapping}
+    predicates = record.collection.reference_predicates
+    values = [value for predicate, value, _ in record.own_statements if predicate in predicates]
+    return list(dict.fromkeys(value[0] for value in values if not isinstance(value, Node)))
 
 
 def _list_other_statements(record: Record, texts: Sequence[RecordText]) -> list[Statement]:
     """Return the statements that no other key shows in full."""
+    others = record.other_statements
+    if not others:
+        return []
     shown = {text.statement for text in texts if text.is_complete}
-    return [statement for statement in record.other_statements if statement not in shown]
+    return [statement for statement in others if statement not in shown]
 
 
 def serialize_change(change: Change, presentation: Presentation = DEFAULT_PRESENTATION) -> dict[str, Any]:

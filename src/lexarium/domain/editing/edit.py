@@ -81,7 +81,9 @@ def _parse_qualifiers(statement: Statement) -> dict[str, Any]:
 
 def nest_fields(collection: Collection, draft: Mapping[str, Any]) -> dict[str, Any]:
     """Return a draft in the v1 shape, which has the fields that are no core fields under `fields`."""
-    names = collection.fields.keys() - collection.core_fields
+    names = collection.further_fields
+    if names.isdisjoint(draft):
+        return dict(draft)
     others = {name: value for name, value in draft.items() if name in names}
     core = {name: value for name, value in draft.items() if name not in names}
     return {**core, "fields": others} if others else core

@@ -150,6 +150,16 @@ class Collection:
         return {name: slot.predicate for name, slot in self.fields.items() if name != "id"}
 
     @cached_property
+    def stated_predicates(self) -> frozenset[str]:
+        """Predicates of the fields other than the id."""
+        return frozenset(self.field_predicates.values())
+
+    @cached_property
+    def further_fields(self) -> frozenset[str]:
+        """Fields that are no core fields."""
+        return frozenset(self.fields.keys() - self.core_fields)
+
+    @cached_property
     def name_predicates(self) -> tuple[str, ...]:
         """Predicates of names. The first that a record has is its name."""
         return tuple(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.NAME, ()))
@@ -172,6 +182,13 @@ class Collection:
             for predicate, role in roles.items()
             if role in (SlotRole.NAME, SlotRole.DEFINITION, SlotRole.NOTE, SlotRole.NOTATION)
         }
+
+    @cached_property
+    def reference_predicates(self) -> frozenset[str]:
+        """Predicates of references, such as those of a definition."""
+        predicates = self.schema.roles.keys() | self.schema_class.slots_by_predicate.keys()
+        role_of, class_name = self.schema.role_of, self.local_name
+        return frozenset(item for item in predicates if role_of(item, class_name) is SlotRole.REFERENCE)
 
     @cached_property
     def translated_fields(self) -> tuple[str, ...]:

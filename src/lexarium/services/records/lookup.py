@@ -46,13 +46,14 @@ def get_change(
     return change
 
 
-def get_published_change(
+def find_published(
     find: Callable[[], Change | None], record_id: str, collection: Collection | None = None
-) -> Change:
-    """Return the change of a record that `find` returns; raise if it is None or left the record unpublished."""
+) -> VersionedRecord:
+    """Return the record after the change that `find` returns; raise if that is None or left the record unpublished."""
     change = get_change(find, record_id, collection)
-    require_published(change.to_record())
-    return change
+    record = change.to_record()
+    require_published(record)
+    return VersionedRecord(record, change)
 
 
 def get_latest_change(snapshot: Snapshot, record_id: str, collection: Collection | None = None) -> Change:

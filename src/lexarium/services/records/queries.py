@@ -17,7 +17,7 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, split_id
 from lexarium.domain.record import ListQuery, RecordState, RelatedRecord
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.services.records import releases
-from lexarium.services.records.lookup import get_change, get_published_change, list_mappings
+from lexarium.services.records.lookup import VersionedRecord, find_published, get_change, list_mappings
 from lexarium.store import records, relations, revisions
 from lexarium.store.counts import RecordCounts
 from lexarium.store.database import Database
@@ -67,12 +67,14 @@ def _require_past(current_revision: int, parameter: str, revision: int, message:
         raise InvalidInput(message, [FieldProblem(parameter, detail)])
 
 
-def get_record_at(snapshot: Snapshot, record_id: str, revision: int, collection: Collection | None = None) -> Change:
+def get_record_at(
+    snapshot: Snapshot, record_id: str, revision: int, collection: Collection | None = None
+) -> VersionedRecord:
     """Return a record at a revision; raise if it did not exist or was unpublished."""
-    return get_published_change(lambda: revisions.find_at(snapshot, record_id, revision), record_id, collection)
+    return find_published(lambda: revisions.find_at(snapshot, record_id, revision), record_id, collection)
 
 
-def get_current_record(database: Database, record_id: str, collection: Collection | None = None) -> Change:
+def get_current_record(database: Database, record_id: str, collection: Collection | None = None) -> VersionedRecord:
     """Return a published record, read without a transaction of its own; raise as `get_record_at`."""
 
     def find() -> Change | None:
@@ -80,7 +82,7 @@ def get_current_record(database: Database, record_id: str, collection: Collectio
             lambda connection: revisions.find_current_with_position(connection, record_id)
         )[1]
 
-    return get_published_change(find, record_id, collection)
+    return find_published(find, record_id, collection)
 
 
 def list_records(  # noqa: PLR0913 (a list, its page and its counts)

@@ -11,6 +11,9 @@ from lexarium.domain import rendering
 from lexarium.store.position import Position
 from lexarium.web.http.encodings import IDENTITY, Header, choose_encoding, encode_body
 
+# To compress a shorter body takes less time than to hand it to a thread.
+_MAX_INLINE_BYTES = 4_096
+
 
 def build_etag(position: Position, encoding: str) -> bytes:
     """Return the strong ETag of every response read at a position and sent in an encoding."""
@@ -61,7 +64,11 @@ async def encode_response(scope: Mapping[str, Any], response: Response, min_byte
         del headers["content-length"], headers["content-type"]
         return build_not_modified(response.raw_headers)
     if encoding != IDENTITY:
-        response.body = await run_in_threadpool(encode_body, encoding, bytes(response.body))
+        body = bytes(response.body)
+        is_short = len(body) <= _MAX_INLINE_BYTES
+        response.body = (
+            encode_body(encoding, body) if is_short else await run_in_threadpool(encode_body, encoding, body)
+        )
         headers["content-encoding"] = encoding
         headers["content-length"] = str(len(response.body))
     return response

@@ -113,11 +113,14 @@ class _PathRoute(Route):
         super().__init__(path, endpoint, methods=methods)
         any_id = ".+" if path.startswith(_RECORD_PREFIXES) else "[^/]+"
         pattern = re.escape(path).replace(r"\{id\}", f"(?P<id>{any_id})")
+        self._prefix = path.partition("{")[0].encode()
         self._pattern = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", pattern))
         self._is_unqualified = path.startswith(f"{V1_PATH}/{{collection}}")
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        match = self._pattern.fullmatch(scope["raw_path"].decode("latin-1"))
+        path: bytes = scope["raw_path"]
+        # Quicker than the pattern, and true of few routes.
+        match = self._pattern.fullmatch(path.decode("latin-1")) if path.startswith(self._prefix) else None
         if match is None:
             return Match.NONE, {}
         parameters = {name: unquote(value) for name, value in match.groupdict().items()}

@@ -209,9 +209,9 @@ def show_tree(page: Page) -> Response:
         if words:
             context |= {"items": _filter_tree(page, snapshot, collection, words), "statistics": statistics}
         elif record_id:
-            change = queries.get_record_at(snapshot, record_id, position.revision, collection)
+            found = queries.get_record_at(snapshot, record_id, position.revision, collection)
             context |= {
-                "root": change.to_record(),
+                "root": found.record,
                 "path_to_root": browse.find_path_to_root(snapshot, collection.name, record_id),
                 "items": browse.to_items(browse.list_children(snapshot, collection.name, record_id, page.languages)),
             }

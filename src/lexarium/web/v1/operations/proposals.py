@@ -84,7 +84,7 @@ def _find_warnings(context: RequestContext, body: ProposeRequest) -> list[WriteW
     current = None
     if body.record is not None:
         record_id = qualify_client_id(collection.vocabulary, body.record)
-        current = get_current_record(context.site.database, record_id, collection).to_record()
+        current = get_current_record(context.site.database, record_id, collection).record
     return find_name_warnings(context.site.record_search, collection, body.change, current)
 
 
@@ -113,7 +113,7 @@ def _find_accepted_warnings(context: RequestContext, path: ById, body: AcceptReq
     database = context.site.database
     proposal = database.run_read(proposals.get_visible_proposal, context.caller, path.id)
     collection = COLLECTIONS[proposal.collection]
-    current = None if proposal.record is None else get_current_record(database, proposal.record).to_record()
+    current = None if proposal.record is None else get_current_record(database, proposal.record).record
     change = {**orjson.loads(proposal.change), **(body.change or {})}
     return find_name_warnings(context.site.record_search, collection, change, current)
 

@@ -28,7 +28,7 @@ from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.lookup import VersionedRecord, get_published, get_published_change, get_record
+from lexarium.services.records.lookup import VersionedRecord, find_published, get_published, get_record
 from lexarium.services.serializers import (
     get_shown_languages,
     list_record_fields,
@@ -222,18 +222,18 @@ def respond_with_record(
     database, collection = context.site.database, context.path_collection
     if query.release is None and query.as_of is None:
         if current is None:
-            change = queries.get_current_record(database, record_id, collection)
+            found = queries.get_current_record(database, record_id, collection)
         else:
-            change = get_published_change(lambda: current, record_id, collection)
+            found = find_published(lambda: current, record_id, collection)
     else:
         with database.read() as snapshot:
             revision = queries.resolve_revision(snapshot, query.release, query.as_of, split_id(record_id)[0])
-            change = queries.get_record_at(snapshot, record_id, revision, collection)
-    content = serialize_record(change, presentation=context.translated)
+            found = queries.get_record_at(snapshot, record_id, revision, collection)
+    content = serialize_record(found.change, found.record, context.translated)
     headers = describe_languages(context.request, [content])
     # Names and definitions may be in two languages.
     languages = get_shown_languages(content) if "content-language" in headers else ()
-    return json_response(content, etag=f'"{"-".join([str(change.version), *languages])}"', **headers)
+    return json_response(content, etag=f'"{"-".join([str(found.version), *languages])}"', **headers)
 
 
 def _find_warnings(context: RequestContext, _: _CreateParameters, draft: dict[str, Any]) -> list[WriteWarning]:
@@ -242,7 +242,7 @@ def _find_warnings(context: RequestContext, _: _CreateParameters, draft: dict[st
 
 def _find_change_warnings(context: RequestContext, path: _WriteParameters, draft: dict[str, Any]) -> list[WriteWarning]:
     record_id = context.qualify(path.id)
-    current = queries.get_current_record(context.site.database, record_id, context.path_collection).to_record()
+    current = queries.get_current_record(context.site.database, record_id, context.path_collection).record
     return find_name_warnings(context.site.record_search, current.collection, draft, current)
 
 
