@@ -22,6 +22,8 @@ from lexarium.formats.parsed import ParseError
 from lexarium.formats.reading import UnreadableFileError, open_documents
 from lexarium.formats.registry import FORMATS
 from lexarium.formats.text_encoding import Utf8Stream
+from lexarium.services.transfer.file_import import run_import
+from lexarium.services.transfer.import_request import ImportRequest
 from lexarium.services.transfer.imports import import_files
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database
@@ -263,6 +265,21 @@ def test_a_column_mapping_renames_keys(database: Database, tmp_path: Path) -> No
     assert (record["name"], record["definition_text"]) == ("A", "What a is.")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("concept.json", '[{"id": "trm_a", "name": "A", "junk": "x"}]'), ("concept.csv", "id,name,junk\ntrm_a,A,x\n")],
+)
+def test_a_column_without_a_meaning_is_skipped_without_a_warning(
+    database: Database, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    report = run_import(database, ImportRequest([tmp_path / name], column_mapping=parse_mapping_options(["junk="])))
+    assert report.created == {"concept": 1}
+    assert all("junk" not in warning.detail for warning in report.warnings.items)
+    with pytest.raises(InvalidInput, match="Invalid column mapping"):
+        run_import(database, ImportRequest([tmp_path / name], column_mapping={"junk": "property"}))
+
+
 def test_all_errors_in_a_column_mapping_are_reported_at_once(tmp_path: Path) -> None:
     file = tmp_path / "map.txt"
     file.write_text("a=name\nb=nonsense\n")
@@ -297,7 +314,7 @@ def test_the_command_accepts_formats_column_mappings_and_preferences(tmp_path: P
     assert {"retired", "refused", "conflicts", "conflict_count"} <= report.keys()
     assert run_cli("import", path, *options, "--theirs", "--ours").returncode == 1
     assert run_cli("import", path, "--format", "pdf", "--database", database_url).returncode == 2
-    failed = run_cli("import", path, "--map", "x=y", "--map", "z", "--database", database_url)
+    failed = run_cli("import", path, "--map", "=y", "--map", "z", "--database", database_url)
     assert (failed.returncode, failed.stderr.count("•")) == (1, 2)
 
 

@@ -301,6 +301,8 @@ def test_the_commands_import_and_export_tables(tmp_path: Path) -> None:
     assert refused.returncode == 1
     run_cli("import", table, "--vocabulary", "colours", "--map", "hex=property", "--database", url)
     run_cli("export", "--vocabulary", "colours", "--database", url, "-o", out)
+    update = run_cli("import", table, "--map", "hex=property", "--database", url)
+    assert "Vocabulary: colours" in update.stdout, "the table says which vocabulary the columns are of"
     again = run_cli("import", out, "--vocabulary", "colours", "--database", url)
     assert "Nothing changed." in again.stdout
 

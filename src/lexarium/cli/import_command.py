@@ -98,7 +98,7 @@ def run(
     vocabulary that it names, a table to the one that has most of its records, any other file to the main one. Local
     edits since the last import are kept.
     """
-    is_main = vocabulary in (None, MAIN_VOCABULARY) and not (format and format.needs_records)
+    is_main = vocabulary == MAIN_VOCABULARY and not (format and format.needs_records)
     column_mapping = parse_mapping_options(map or [], MAPPING_TARGETS if is_main else None)
     store = open_database(database)
     relax_gc()

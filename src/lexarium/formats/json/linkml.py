@@ -17,6 +17,7 @@ from lexarium.domain.schema.yaml_nodes import InvalidYaml, YamlMapping, YamlNode
 from lexarium.domain.statement import Node, Text, Value
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.text.timestamps import is_timestamp
+from lexarium.formats.column_mapping import rename_keys
 from lexarium.formats.json.linkml_statements import write_statements
 from lexarium.formats.json.stream import iter_members
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter, WriteOptions
@@ -89,7 +90,7 @@ class _ContainerReader:
     def _parse_entry(self, line: int, entry: dict[str, Any]) -> ParsedRecord:
         record = ParsedRecord(line, targets_are_ids=True)
         if self._options.column_mapping:
-            entry = {self._options.column_mapping.get(key, key): value for key, value in entry.items()}
+            entry = rename_keys(entry, self._options.column_mapping)
         stated = _parse_type(entry[_TYPE_KEY], line) if _TYPE_KEY in entry else self._collection
         collection = self._options.choose_collection(stated, line)
         record.collection = collection.name

@@ -16,6 +16,7 @@ from lexarium.domain.schema.relation_types import RelationList
 from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.timestamps import is_timestamp
+from lexarium.formats.column_mapping import rename_keys
 from lexarium.formats.json.stream import iter_objects
 from lexarium.formats.parsed import ParsedRecord, ReadOptions, WriteOptions
 
@@ -64,7 +65,7 @@ def parse_object(line: int, document: dict[str, Any], options: ReadOptions) -> P
     """Parse the record that an object is."""
     record = ParsedRecord(line, targets_are_ids=True)
     if options.column_mapping:
-        document = {options.column_mapping.get(key, key): value for key, value in document.items()}
+        document = rename_keys(document, options.column_mapping)
     collection = options.collection or options.parse_collection("type", document.get("type"), record)
     if collection is not None:
         record.collection = collection.name

@@ -147,15 +147,15 @@ def match_columns(
     warnings = [
         f"the column {title} ({index + 1}) is not known; it was skipped. map it with --map"
         for index, title in enumerate(titles)
-        if title and index not in known_indexes
+        if title and index not in known_indexes and column_mapping.get(title) != ""
     ]
     unused = (title for title in column_mapping if title not in titles)
     return columns, [*warnings, *(f"there is no column {title}, which --map names" for title in unused)]
 
 
 def _match_column(index: int, title: str, column_mapping: Mapping[str, str]) -> Column | None:
-    field = column_mapping.get(title) or _FIELD_BY_TITLE.get(normalize_title(title))
-    if not title or field is None:
+    field = column_mapping.get(title, _FIELD_BY_TITLE.get(normalize_title(title)))
+    if not title or not field:
         return None
     field, _, scope = field.partition("/")
     field = DEFINITION if field in DEFINITION_FIELDS else BROADER if field in _HIERARCHY_RELATIONS else field

@@ -12,6 +12,7 @@ from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.text.languages import canonicalize_tag, find_tag_problem
 from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.formats import reading
+from lexarium.formats.column_mapping import require_targets
 from lexarium.formats.detection import (
     SNIFF_BYTES,
     TABLE_FORMATS,
@@ -58,6 +59,7 @@ def run_import(
         return import_resource_files(database, request, progress)
     if request.adopt:
         raise InvalidInput("Only terms of files that are read as statements, such as RDF and OBO, have ids to adopt.")
+    require_targets(request.column_mapping)
     has_history = any(_is_history(file, request) for file in request.files)
     if request.mode == ImportMode.REPLACE or (request.mode == ImportMode.ADD and has_history):
         modes = [ImportMode.UPDATE] if has_history else [ImportMode.UPDATE, ImportMode.ADD]

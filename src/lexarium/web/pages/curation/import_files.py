@@ -195,7 +195,7 @@ def _parse_options(page: Page, fields: FormValues, problems: Sequence[FieldProbl
         all_problems.append(FieldProblem("lang", problem))
     lines = enumerate(get_text(fields, "map").splitlines())
     pairs = ((f"map/{number}", line) for number, line in lines if line.strip())
-    targets = MAPPING_TARGETS if vocabulary in ("", MAIN_VOCABULARY) else None
+    targets = MAPPING_TARGETS if vocabulary == MAIN_VOCABULARY else None
     column_mapping: dict[str, str] = {}
     try:
         column_mapping = parse_mapping_pairs(pairs, targets=targets)
