@@ -1,8 +1,9 @@
 """Queries for the change log: any record and any list at any revision."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -216,27 +217,44 @@ _BY_SYSTEM: sa.ColumnClause[str] = literal_column(f"'{SYSTEM_USER_ID}'")
 
 def list_last_of_writes(connection: Connection, last_seq: int, limit: int, shown: ChangeFilter) -> list[Change]:
     """Return the last change of each of the latest writes up to a sequence number, the newest first."""
-    latest = select(_change.seq).where(_change.seq <= last_seq, _is_shown(shown)).order_by(_change.seq.desc()).limit(1)
+    query = _select_last_of_writes(bool(shown.head_ids), shown.actor is not None, shown.record_id is not None)
+    return _list(connection, query, {**shown._asdict(), "last_seq": last_seq, "limit": limit})
+
+
+@cache
+def _select_last_of_writes(has_heads: bool, has_actor: bool, has_record: bool) -> Select[Any]:
+    def is_shown(change: Any) -> ColumnElement[bool]:
+        is_in_scope = change.collection.in_(bindparam("collections", expanding=True))
+        if has_heads:
+            is_in_scope |= change.record.in_(bindparam("head_ids", expanding=True))
+        actor, record_id = (
+            bindparam("actor", type_=_change.actor.type),
+            bindparam("record_id", type_=_change.record.type),
+        )
+        by_actor = (change.actor == actor, change.actor != _BY_SYSTEM) if has_actor else ()
+        return and_(is_in_scope, *by_actor, *((change.record == record_id,) if has_record else ()))
+
+    last_seq, limit = bindparam("last_seq", type_=sa.BigInteger), bindparam("limit", type_=sa.Integer)
+    latest = select(_change.seq).where(_change.seq <= last_seq, is_shown(_change)).order_by(_change.seq.desc()).limit(1)
     first = select(_change.seq, _change.batch, literal(1).label("place")).where(_change.seq == latest.scalar_subquery())
     write = first.cte("write", recursive=True)
     earlier = change_table.alias("earlier")
-    previous = select(earlier.c.seq).where(earlier.c.seq < write.c.batch, _is_shown(shown, earlier.c))
+    previous = select(earlier.c.seq).where(earlier.c.seq < write.c.batch, is_shown(earlier.c))
     previous_seq = previous.order_by(earlier.c.seq.desc()).limit(1).correlate(write).scalar_subquery()
     step = select(_change.seq, _change.batch, write.c.place + 1)
     step = step.join_from(write, change_table, _change.seq == previous_seq).where(write.c.place < limit)
     write = write.union_all(step)
-    query = select(change_table).join(write, write.c.seq == _change.seq)
-    return _list(connection, query.order_by(_change.seq.desc()))
+    return select(change_table).join(write, write.c.seq == _change.seq).order_by(_change.seq.desc())
 
 
-def _is_shown(shown: ChangeFilter, change: Any = _change) -> ColumnElement[bool]:
-    is_in_collection = change.collection.in_(shown.collections)
-    is_in_scope = is_in_collection | change.record.in_(shown.head_ids) if shown.head_ids else is_in_collection
+def _is_shown(shown: ChangeFilter) -> ColumnElement[bool]:
+    is_in_collection = _change.collection.in_(shown.collections)
+    is_in_scope = is_in_collection | _change.record.in_(shown.head_ids) if shown.head_ids else is_in_collection
     conditions = []
     if shown.actor is not None:
-        conditions += [change.actor == shown.actor, change.actor != _BY_SYSTEM]
+        conditions += [_change.actor == shown.actor, _change.actor != _BY_SYSTEM]
     if shown.record_id is not None:
-        conditions.append(change.record == shown.record_id)
+        conditions.append(_change.record == shown.record_id)
     return and_(is_in_scope, *conditions)
 
 
@@ -375,8 +393,8 @@ def _find_one(connection: Connection, query: Select[Any]) -> Change | None:
     return None if row is None else to_change(row)
 
 
-def _list(connection: Connection, query: Select[Any]) -> list[Change]:
-    return [to_change(row) for row in connection.execute(query).all()]
+def _list(connection: Connection, query: Select[Any], parameters: Mapping[str, Any] | None = None) -> list[Change]:
+    return [to_change(row) for row in connection.execute(query, parameters).all()]
 
 
 def to_change(row: Any) -> Change:

@@ -53,6 +53,8 @@ class Hierarchy:
 
     def translate(self, names: Mapping[str, str]) -> "Hierarchy":
         """Return the hierarchy with other names of some records."""
+        if not names:
+            return self
         paths = [tuple(item._replace(name=names.get(item.id, item.name)) for item in path) for path in self.paths]
         return Hierarchy(paths, _translate(self.tree, names) if self.tree else None)
 

@@ -50,6 +50,8 @@ class RelationGroup:
 
     def translate(self, names: Mapping[str, str]) -> "RelationGroup":
         """Return the group with other names of some records."""
+        if not names:
+            return self
 
         def translate_name(item: RecordName) -> RecordName:
             return item._replace(name=names.get(item.id, item.name))

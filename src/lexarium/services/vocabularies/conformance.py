@@ -1,7 +1,7 @@
 """Report what does not conform in a vocabulary: names, hierarchy, references, values and translations."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -102,9 +102,10 @@ def check_conformance(snapshot: Snapshot, vocabulary: Vocabulary, readable: Sequ
         for changes in integrity.iter_published(snapshot, collection.name):
             batch = [change.to_record() for change in changes]
             report.records += len(batch)
-            targets = _load_targets(snapshot, batch, readable)
-            for record in batch:
-                _check_record(report, record, targets)
+            references = [list(_iter_references(record)) for record in batch]
+            targets = _load_targets(snapshot, {item.target for group in references for item in group}, readable)
+            for record, own_references in zip(batch, references, strict=True):
+                _check_record(report, record, own_references, targets)
         for repeated in integrity.iter_repeated_names(snapshot, collection.name):
             detail = f"{repeated.number:,} records have this name."
             report.add("repeated_name", repeated.record_id, repeated.name, detail)
@@ -123,9 +124,8 @@ def _check_hierarchy(snapshot: Snapshot, report: ConformanceReport, slug: str, t
         report.add("cycle", cycle[0], names.get(cycle[0], ""), " → ".join(map(get_local_id, cycle)))
 
 
-def _load_targets(snapshot: Snapshot, batch: Iterable[Record], readable: Sequence[str]) -> dict[str, str]:
-    """Return the collections of the records that a batch refers to, by id. Those elsewhere have an empty one."""
-    target_ids = {relation.target for record in batch for relation in _iter_references(record)}
+def _load_targets(snapshot: Snapshot, target_ids: Set[str], readable: Sequence[str]) -> dict[str, str]:
+    """Return the collections of those of these records that exist, by id. Those elsewhere have an empty one."""
     found = records.find_collections(snapshot, sorted(target_ids))
     elsewhere = {
         target: defining_id
@@ -146,11 +146,13 @@ def _iter_references(record: Record) -> Iterator[Relation]:
             yield Relation(record.id, name, qualify_id(record.collection.vocabulary, record.fields[name]))
 
 
-def _check_record(report: ConformanceReport, record: Record, targets: Mapping[str, str]) -> None:
+def _check_record(
+    report: ConformanceReport, record: Record, references: Iterable[Relation], targets: Mapping[str, str]
+) -> None:
     name, collection = record.fields["name"], record.collection
     if not name.strip():
         report.add("missing_name", record.id, "", f"This {collection.label} has no name.")
-    for _, type_name, target in _iter_references(record):
+    for _, type_name, target in references:
         label, local_id = RELATION_TYPES[type_name].label, get_local_id(target)
         allowed = _list_range(collection, type_name)
         if target not in targets:
@@ -183,13 +185,16 @@ def _list_value_problems(record: Record) -> Iterator[str]:
     for statement in record.own_statements:
         by_predicate.setdefault(statement.predicate, []).append(statement)
     for slot in record.collection.schema_class.slots.values():
-        statements = by_predicate.get(slot.predicate, [])
-        is_shown_elsewhere = slot.identifier or slot.name in record.assigned
-        if slot.required and not statements and not is_shown_elsewhere and slot.editable:
-            yield f"{slot.label} is required."
-        languages = [statement.value[1] if len(statement.value) == 3 else "" for statement in statements]
-        if not slot.multivalued and len(languages) > len(set(languages)):
-            yield f"{slot.label} has {len(statements)} values, but must have one."
+        statements = by_predicate.get(slot.predicate)
+        if not statements:
+            is_shown_elsewhere = slot.identifier or slot.name in record.assigned
+            if slot.required and not is_shown_elsewhere and slot.editable:
+                yield f"{slot.label} is required."
+            continue
+        if not slot.multivalued and len(statements) > 1:
+            languages = {statement.value[1] if len(statement.value) == 3 else "" for statement in statements}
+            if len(statements) > len(languages):
+                yield f"{slot.label} has {len(statements)} values, but must have one."
         for statement in statements:
             problem = None if isinstance(statement.value, Node) else _find_value_problem(slot, statement.value[0])
             if problem:
@@ -197,9 +202,10 @@ def _list_value_problems(record: Record) -> Iterator[str]:
 
 
 def _find_value_problem(slot: Slot, text: str) -> str | None:
-    values = [value.text for value in slot.enum_values]
-    if values and text not in values:
-        return f"is not one of {', '.join(values[:20])}"
+    if slot.enum_values:
+        values = [value.text for value in slot.enum_values]
+        if text not in values:
+            return f"is not one of {', '.join(values[:20])}"
     if slot.pattern and not re.fullmatch(slot.pattern, text):
         return f"does not match {slot.pattern}"
     pattern, description = _PATTERNS.get(slot.range, (None, ""))
