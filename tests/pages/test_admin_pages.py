@@ -227,7 +227,7 @@ def test_a_webhook_is_created_shown_paused_tested_and_deleted(
     assert re.search(r'<pre id="secret"[^>]*>whsec_', admin.body)
     assert admin.response.headers["cache-control"] == "private, no-store"
     list_text = extract_text(admin.open("/admin/webhooks"))
-    assert f"{url} tasks: added active" in list_text
+    assert f"{url} task: added active" in list_text
     hook = re.findall(r'href="(/admin/webhooks/whk_[^"]+)"', admin.body)[-1]
     admin.open(hook)
     admin.press("Send test")

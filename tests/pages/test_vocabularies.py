@@ -1,5 +1,6 @@
 """Pages of several vocabularies and languages over HTTP."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -60,7 +61,8 @@ def create_vocabulary(server: Server, slug: str, **values: Any) -> None:
 
 @pytest.fixture(scope="module")
 def server(sample_url: DatabaseUrlFactory) -> Iterator[Server]:
-    with Server(sample_url("sqlite"), LEXARIUM_SIGN_IN_RATE="1000") as running:
+    settings = {"LEXARIUM_SIGN_IN_RATE": "1000", "LEXARIUM_WEBHOOKS_PRIVATE": "yes"}
+    with Server(sample_url("sqlite"), **settings) as running:
         names = {"uat": "skos", "doid": "obo", "hidden": "skos"}
         for slug, schema in names.items():
             values: dict[str, Any] = {"title": f"Title of {slug}", "schema": schema, "minting": f"{slug}:{{n}}"}
@@ -342,6 +344,26 @@ def test_all_problems_of_a_schema_are_shown_with_their_lines(server: Server, adm
     assert response.status == 422
     assert "Line 5" in text
     assert "Line 7" in text
+
+
+def test_a_webhook_keeps_its_filters_when_it_is_saved_unchanged(server: Server, admin: BrowserlessClient) -> None:
+    token = server.create_token("admin")
+    filters = [
+        {"vocabularies": ["uat"], "collections": []},
+        {"vocabularies": ["plants", "uat"], "collections": ["concept", "plant", "vocabulary"]},
+    ]
+    for number, values in enumerate(filters):
+        url = f"http://127.0.0.1:9/{number}"
+        hook = server.send_write(token, "POST", "webhooks", {"url": url, **values})
+        admin.open(f"/admin/webhooks/{hook['id']}")
+        admin.press("Save")
+        saved = server.send_write(token, "GET", f"webhooks/{hook['id']}")
+        assert {name: saved[name] for name in values} == values
+    listed = extract_text(admin.open("/admin/webhooks"))
+    assert "everything in uat" in listed
+    assert "concept, plant, vocabulary in plants, uat" in listed
+    admin.press("Add", {"url": url, "collections-plant": "1"}, 422)
+    assert re.search(r'name="collections-plant" value="1" checked', admin.body)
 
 
 def test_an_id_in_several_vocabularies_offers_a_choice(curator: BrowserlessClient, visitor: BrowserlessClient) -> None:

@@ -1,6 +1,6 @@
 """Read form fields and request parameters, and map errors to the fields they concern."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from lexarium.domain.account import Role
@@ -71,9 +71,9 @@ def get_filled(fields: FormValues, *names: str) -> dict[str, str]:
     return {name: get_text(fields, name) for name in names if get_text(fields, name)}
 
 
-def get_checked(fields: FormValues, name: str, choices: Iterable[str]) -> list[str]:
+def get_checked(fields: FormValues, name: str) -> list[str]:
     """Return the choices whose checkbox is ticked."""
-    return [choice for choice in choices if get_text(fields, f"{name}-{choice}")]
+    return [field.removeprefix(f"{name}-") for field in fields if field.startswith(f"{name}-")]
 
 
 def to_field_errors(error: LexariumError, default_field: str = "") -> dict[str, str]:

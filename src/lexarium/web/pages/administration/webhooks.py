@@ -2,11 +2,10 @@
 
 from starlette.responses import Response
 
-from lexarium.domain.change import Action
-from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY
 from lexarium.domain.webhook import Webhook, WebhookDelivery
 from lexarium.services.access.permissions import Permission
 from lexarium.services.records.catalogue_state import get_position
+from lexarium.services.vocabularies.head_records import list_vocabularies
 from lexarium.services.webhooks import subscriptions
 from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import WebhookSettings
@@ -25,6 +24,7 @@ def list_webhooks(page: Page) -> Response:
     with page.read() as snapshot:
         context = {
             "webhooks": subscriptions.list_webhooks(snapshot),
+            "vocabulary_choices": _list_vocabularies(),
             "revision": get_position(snapshot).revision,
         }
     return page.render("webhooks.html", context)
@@ -46,6 +46,7 @@ def show_webhook(page: Page, test: WebhookDelivery | None = None) -> Response:
             "max_deliveries": subscriptions.MAX_DELIVERIES,
             "shown": _PAGE_SIZE,
             "form_values": page.fields if page.errors else _to_form_values(webhook),
+            "vocabulary_choices": _list_vocabularies(),
             "test": test,
         }
     return page.render("webhook.html", context)
@@ -97,16 +98,23 @@ def _get_webhook(page: Page) -> Webhook:
         return subscriptions.get_webhook(snapshot, page.id)
 
 
+def _list_vocabularies() -> list[tuple[str, str]]:
+    return [(item.slug, item.title) for item in list_vocabularies()]
+
+
 def _to_form_values(webhook: Webhook) -> dict[str, str]:
-    boxes = [*(f"collections-{item}" for item in webhook.collections), *(f"actions-{item}" for item in webhook.actions)]
-    return {"url": webhook.url, **dict.fromkeys(boxes, "1")}
+    chosen = {
+        "vocabularies": webhook.vocabularies,
+        "collections": webhook.collection_names,
+        "actions": webhook.actions,
+    }
+    return {"url": webhook.url, **{f"{name}-{item}": "1" for name, items in chosen.items() for item in items}}
 
 
 def _parse_webhook(page: Page, current_url: str | None = None) -> WebhookSettings:
     values = {
         "url": get_text(page.fields, "url").strip(),
-        "collections": get_checked(page.fields, "collections", [*COLLECTIONS, VOCABULARY.local_name]),
-        "actions": get_checked(page.fields, "actions", Action),
+        **{name: get_checked(page.fields, name) for name in ("vocabularies", "collections", "actions")},
     }
     return parse_webhook(values, allow_private=page.site.settings.allows_private_webhooks, current_url=current_url)
 
