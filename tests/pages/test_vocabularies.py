@@ -308,6 +308,11 @@ def test_a_role_in_one_vocabulary_allows_writing_only_there(server: Server, admi
     assert "by a member" in extract_text(member.body)
     member.open("/propose/concept?vocabulary=uat", 403)
     member.open("/propose/concept", 403)
+    token = server.create_token("contributor")
+    author = server.get("/api/v1/me", Authorization=f"Bearer {token}").json["id"]
+    server.send_write(token, "POST", "task", {"name": "proposed task"})
+    assert f'value="{author}"' in admin.open("/review")
+    assert author not in member.open("/review")
 
 
 def test_an_administrator_creates_changes_removes_and_restores_a_vocabulary(

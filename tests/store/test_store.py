@@ -599,7 +599,7 @@ def test_paginated_queries_of_accounts_tokens_and_proposals_use_indexes(new_url:
         accounts.find_usage(connection, ["usr_1", "usr_2"], at=1)
         accounts.has_other_admin(connection, "usr_1")
         accounts.list_accounts(connection, "a", 100)
-        proposals.list_open_authors(connection, 200)
+        proposals.list_open_authors(connection, ["task"], 200)
         for proposal_filter in (
             ProposalFilter(),
             ProposalFilter(author="usr_1", newest_first=True),

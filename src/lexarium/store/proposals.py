@@ -75,12 +75,13 @@ def count_in_state(
     return count_rows(connection, query.subquery())
 
 
-def list_open_authors(connection: Connection, limit: int) -> Sequence[str]:
-    """Return the authors of open proposals by id."""
+def list_open_authors(connection: Connection, collections: Sequence[str], limit: int) -> Sequence[str]:
+    """Return the authors of open proposals in these collections by id."""
     # One indexed lookup per author, instead of reading all of their proposals.
     authors: list[str] = []
     while len(authors) < limit:
         query = select(_proposal.author).where(_IS_OPEN, _proposal.author > (authors[-1] if authors else ""))
+        query = query.where(_proposal.collection.in_(collections))
         author = connection.scalar(query.order_by(_proposal.author).limit(1))
         if author is None:
             break

@@ -102,9 +102,9 @@ def find_next(snapshot: Snapshot, queue_filter: ProposalFilter, decided: Proposa
     return next(iter(following or proposals.list_page(snapshot, queue_filter, None, 1)), None)
 
 
-def list_authors(snapshot: Snapshot, include_id: str | None) -> list[tuple[str, str]]:
-    """Return id and name of the authors of open proposals, and of one more account, by name."""
-    author_ids = [*proposals.list_open_authors(snapshot, _MAX_AUTHORS), *filter(None, [include_id])]
+def list_authors(snapshot: Snapshot, collections: Sequence[str], include_id: str | None) -> list[tuple[str, str]]:
+    """Return id and name of the authors of open proposals in these collections, and of one more account, by name."""
+    author_ids = [*proposals.list_open_authors(snapshot, collections, _MAX_AUTHORS), *filter(None, [include_id])]
     names = get_account_names(snapshot, author_ids)
     return sorted(names.items(), key=lambda item: item[1].casefold())
 

@@ -56,7 +56,7 @@ def show_queue(page: Page) -> Response:
             "total": proposals.count_open(snapshot, caller=page.caller),
             "is_continued": page_key is not None,
             "next": last and add_query(_PATH, **filter_params, from_=f"{last.proposal.made}-{last.proposal.id}"),
-            "authors": review.list_authors(snapshot, proposal_filter.author),
+            "authors": review.list_authors(snapshot, list_curated(page.caller, page.scope), proposal_filter.author),
             "statistics": statistics,
             "flaggable": []
             if statistics is None
