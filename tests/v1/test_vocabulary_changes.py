@@ -163,6 +163,10 @@ def test_webhooks_deliver_changes_of_vocabularies(url: str) -> None:
             json.loads(body) for _, body in all_changes.received
         ]
         assert admin.send("POST", "webhooks", {"url": bird_changes.url, "collections": ["bird"]}).status == 422
+        change_vocabulary(admin, "main", base="https://terms.example.org/")
+        admin.send("POST", "vocabularies/birds/collections/concept", {"id": "b:2", "name": "Wren"})
+        wait_until(lambda: len(bird_changes.received) == 3)
+        assert json.loads(bird_changes.received[-1][1])["record"]["iri"].startswith("https://terms.example.org/")
     database = open_database(url)
     assert check_database(database).problems == []
     database.close()

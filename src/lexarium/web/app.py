@@ -14,8 +14,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError, StoreError
-from lexarium.domain.identifiers import MAIN_VOCABULARY
-from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.maintenance.watchdog import Watchdog
 from lexarium.services.records.class_colors import ClassCache
@@ -64,9 +62,7 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         with suppress(StoreError):  # Without a database, connecting is tried again with each request.
             await run_in_threadpool(database.get_position)  # connects before the first request
-        delivery_worker = DeliveryWorker(
-            database, VOCABULARIES[MAIN_VOCABULARY].base, allow_private=settings.allows_private_webhooks
-        )
+        delivery_worker = DeliveryWorker(database, allow_private=settings.allows_private_webhooks)
         await run_in_threadpool(watchdog.start)
         delivery_worker.start()
         indexer.start()

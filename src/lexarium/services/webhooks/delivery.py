@@ -13,8 +13,9 @@ import orjson
 from standardwebhooks import Webhook as Signer
 
 from lexarium.domain.errors import LexariumError
-from lexarium.domain.identifiers import mint_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY, mint_id
 from lexarium.domain.text.timestamps import format_timestamp, now_ms
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.domain.webhook import TEST_SEQ, Webhook, WebhookDelivery
 from lexarium.services.serializers import Presentation, serialize_change
 from lexarium.services.webhooks.sender import TIMEOUT_SECONDS, DeliveryFailed, resolve_target, send, start_deadline
@@ -41,10 +42,8 @@ _JITTER = (0.75, 1.25)
 class DeliveryWorker:
     """Background thread that delivers while its process holds the lease."""
 
-    def __init__(self, database: Database, base: str, *, allow_private: bool) -> None:
-        """Create the worker of a service at a base address."""
+    def __init__(self, database: Database, *, allow_private: bool) -> None:
         self._database = database
-        self._presentation = Presentation(base)
         self._allow_private = allow_private
         self._holder = mint_id("dlv")
         self._held_until = 0
@@ -114,13 +113,14 @@ class DeliveryWorker:
             with self._database.read(from_primary=True) as snapshot:
                 position = read_position(snapshot)
                 self._database.follow_vocabularies(snapshot, position)
+                presentation = Presentation(VOCABULARIES[MAIN_VOCABULARY].base)
                 changes = revisions.list_since(snapshot, webhook.seq, _BATCH_SIZE)
             for change in filter(webhook.matches, changes):
                 if not self._can_continue():
                     return
                 # The same at each attempt. The epoch keeps it unique after a restore, which reuses sequence numbers.
                 message_id = f"msg_{position.epoch}_{change.seq}"
-                payload = serialize_change(change, self._presentation)
+                payload = serialize_change(change, presentation)
                 delivery = _send(webhook, change.seq, message_id, payload, allow_private=self._allow_private)
                 updated = self._database.run_write(partial(_record_delivery, webhook=webhook, delivery=delivery))
                 if delivery.error or updated is None or updated.disabled is not None:
