@@ -540,3 +540,20 @@ def test_a_user_signs_in_with_a_password(url: str) -> None:
         statuses = [sign_in("Ada", "guess").status for _ in range(4)]
         assert statuses[-1] == 429
     database.close()
+
+
+def test_v_alpha_redirects_to_a_survivor_with_special_characters_in_its_id(server: Server) -> None:
+    admin, survivor_id = V1Client(server, "admin"), "ex:a/b&c#d+ж"
+    admin.send("POST", "vocabularies", {"slug": "atlas", "title": "Atlas", "schema": "cognitive-atlas"})
+    assert admin.send("PATCH", "vocabularies/atlas", {"valpha": True}, If_Match="*").status == 200
+    for record_id in (survivor_id, "ex:1"):
+        body = {"id": record_id, "name": f"Name of {record_id}"}
+        assert admin.send("POST", "vocabularies/atlas/collections/concept", body).status == 201
+    merge = admin.send("POST", "vocabularies/atlas/records/ex:1/merge", {"into": survivor_id}, If_Match="*")
+    assert merge.status == 200, merge.body
+    redirect = server.get("/api/v-alpha/concept?id=ex:1")
+    assert (redirect.status, redirect.headers["location"]) == (
+        308,
+        "/api/v-alpha/concept?id=ex:a/b%26c%23d%2B%D0%B6",
+    )
+    assert server.get(redirect.headers["location"]).json["id"] == survivor_id

@@ -1,6 +1,7 @@
 """Routes, methods and errors of v-alpha."""
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import orjson
 from starlette.requests import Request
@@ -52,8 +53,7 @@ class ValphaEndpoint:
 
     def _build_error(self, error: LexariumError | HTTPProblem, headers: dict[str, str]) -> Response:
         if isinstance(error, RecordMerged):
-            url = f"{VALPHA_PATH}/{self.resource.name}?id={get_local_id(error.survivor_id)}"
-            return redirect_merged(error, url, headers)
+            return redirect_merged(error, _build_url(self.resource.name, get_local_id(error.survivor_id)), headers)
         return problem_response(HTTPProblem(404, str(error)) if isinstance(error, RecordRetired) else error, headers)
 
     async def _respond(self, request: Request) -> ASGIApp:
@@ -106,5 +106,9 @@ def _to_write_response(result: VersionedRecord | Proposal) -> WriteResponse:
         proposal = {"proposal": result.id, "state": result.state, "change": orjson.Fragment(result.change)}
         return WriteResponse(202, proposal, f"/api/v1/proposals/{result.id}")
     record = result.record
-    location = f"{VALPHA_PATH}/{record.collection.local_name}?id={record.local_id}"
+    location = _build_url(record.collection.local_name, record.local_id)
     return WriteResponse(201, orjson.Fragment(result.record.rendered.body), location)
+
+
+def _build_url(resource: str, local_id: str) -> str:
+    return f"{VALPHA_PATH}/{resource}?id={quote(local_id, safe=':/')}"
