@@ -22,6 +22,7 @@ def test_a_versioned_static_file_is_immutable_and_an_unversioned_one_is_revalida
     assert response.body == (STATIC / name).read_bytes()
     unversioned = shared_server.get(f"/static/{name}")
     assert unversioned.headers["cache-control"] == "no-cache"
+    assert shared_server.get(f"/static/{name}?v=other").headers["cache-control"] == "no-cache"
     not_modified = shared_server.get(f"/static/{name}", If_None_Match=unversioned.headers["etag"])
     assert (not_modified.status, not_modified.body) == (304, b"")
 

@@ -41,8 +41,9 @@ class _VersionedStaticFiles(StaticFiles):
         self, full_path: str | PathLike[str], stat_result: stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
         path = Path(full_path)
-        is_vendored = path.relative_to(STATIC.resolve()).as_posix().startswith(_VENDOR_PREFIX)
-        is_versioned = is_vendored or scope["query_string"].startswith(b"v=")
+        name = path.relative_to(STATIC.resolve()).as_posix()
+        url = f"/static/{name}?{scope['query_string'].decode('latin-1')}"
+        is_versioned = name.startswith(_VENDOR_PREFIX) or url == static_url(name)
         caching = f"public, max-age={_YEAR_SECONDS}, immutable" if is_versioned else "no-cache"
         media_type = _MEDIA_TYPES.get(path.suffix, "text/plain")
         return Response(path.read_bytes(), status_code, {"cache-control": caching}, media_type)
