@@ -20,7 +20,7 @@ from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database
 from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, extract_text
 from tests.support.databases import DatabaseUrlFactory
-from tests.support.server import Server
+from tests.support.server import HttpResponse, Server
 
 SCHEMA = """
 id: https://example.org/plants
@@ -337,18 +337,31 @@ def test_an_administrator_creates_changes_removes_and_restores_a_vocabulary(
     assert "All soils" in visitor.open("/vocabularies")
 
 
-def test_all_problems_of_a_schema_are_shown_with_their_lines(server: Server, admin: BrowserlessClient) -> None:
-    boundary = "x-boundary"
-    wrong = "id: x\nname: y\nclasses:\n  A:\n    is_a: Nothing\n  B:\n    slots: [unheard]\n"
-    disposition = 'Content-Disposition: form-data; name="file"; filename="a.yaml"'
-    part = "\r\n".join([f"--{boundary}", disposition, "", wrong, f"--{boundary}--", ""])
+def apply_schema(admin: BrowserlessClient, slug: str, content: bytes) -> HttpResponse:
+    """Apply a schema from a file by the form."""
+    boundary = b"x-boundary"
+    disposition = b'Content-Disposition: form-data; name="file"; filename="a.yaml"'
+    part = b"\r\n".join([b"--" + boundary, disposition, b"", content, b"--" + boundary + b"--", b""])
     cookie = "; ".join(f"{name}={value}" for name, value in admin.cookies.items())
-    headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Cookie": cookie, "Accept": "text/html"}
-    response = server.request("POST", "/admin/vocabularies/uat/schema", headers, part)
+    headers = {"Content-Type": f"multipart/form-data; boundary={boundary.decode()}", "Cookie": cookie}
+    return admin.server.request("POST", f"/admin/vocabularies/{slug}/schema", {**headers, "Accept": "text/html"}, part)
+
+
+def test_all_problems_of_a_schema_are_shown_with_their_lines(admin: BrowserlessClient) -> None:
+    wrong = "id: x\nname: y\nclasses:\n  A:\n    is_a: Nothing\n  B:\n    slots: [unheard]\n"
+    response = apply_schema(admin, "uat", wrong.encode())
     text = extract_text(response.body.decode())
     assert response.status == 422
     assert "Line 5" in text
     assert "Line 7" in text
+
+
+def test_a_schema_file_must_be_utf_8_and_may_have_a_byte_order_mark(admin: BrowserlessClient) -> None:
+    response = apply_schema(admin, "plants", SCHEMA.replace("plant name", "Pflanze").encode("utf-16"))
+    assert response.status == 422
+    assert "Line 1: Invalid UTF-8." in extract_text(response.body.decode())
+    assert apply_schema(admin, "plants", SCHEMA.encode("utf-8-sig")).status == 303
+    assert admin.server.get("/api/v1/vocabularies/plants/schema").body.decode() == SCHEMA
 
 
 def test_a_webhook_keeps_its_filters_when_it_is_saved_unchanged(server: Server, admin: BrowserlessClient) -> None:

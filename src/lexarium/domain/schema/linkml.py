@@ -49,10 +49,25 @@ _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
+def decode_schema(content: bytes) -> str:
+    """Decode a LinkML file; raise `InvalidSchema` if it is too large or not UTF-8."""
+    _require_size(content)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidSchema([LineProblem(content.count(b"\n", 0, error.start) + 1, "Invalid UTF-8.")]) from None
+    # A line break distinguishes it from the name of a built-in schema.
+    return text if "\n" in text else f"{text}\n"
+
+
+def _require_size(content: bytes) -> None:
+    if len(content) > MAX_SCHEMA_BYTES:
+        raise InvalidSchema([LineProblem(1, f"The schema has more than {MAX_SCHEMA_BYTES:,} bytes.")])
+
+
 def load_schema(text: str) -> Schema:
     """Load a schema from LinkML YAML; raise `InvalidSchema` with all problems if there are any."""
-    if len(text.encode(errors="replace")) > MAX_SCHEMA_BYTES:
-        raise InvalidSchema([LineProblem(1, f"The schema has more than {MAX_SCHEMA_BYTES:,} bytes.")])
+    _require_size(text.encode(errors="replace"))
     try:
         root = parse_yaml(text)
     except InvalidYaml as error:

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.schema.linkml import BUILTIN_NAMES
+from lexarium.domain.schema.linkml import BUILTIN_NAMES, MAX_SCHEMA_BYTES, decode_schema
 from lexarium.domain.vocabulary import Vocabulary, find_valpha_vocabulary, get_default_vocabulary
 from lexarium.services.access.permissions import Permission
 from lexarium.services.records.catalogue_state import get_position
@@ -20,7 +20,6 @@ from lexarium.web.pages.page import FormRoute, Page, PageRoute, UploadRoute, red
 _PATH = "/admin/vocabularies"
 _DETAIL_PATH = _PATH + "/{slug}"
 _TEXTS = ("title", "description", "licence", "publisher", "base", "minting")
-_MAX_SCHEMA_BYTES = 1_000_000
 
 
 def list_all(page: Page) -> Response:
@@ -96,18 +95,18 @@ def choose_for_valpha(page: Page) -> Response:
 def apply_schema(page: Page, uploaded: UploadedForm) -> Response:
     """Apply a built-in schema, or one in LinkML from a file or the form."""
     fields = uploaded.fields
-    source = get_text(fields, "builtin")
-    if not source:
-        source = get_text(fields, "source")
-    if uploaded.files:
-        _, file = uploaded.files[0]
-        source = file.read(_MAX_SCHEMA_BYTES + 1).decode(errors="replace")
+    source = get_text(fields, "builtin") or get_text(fields, "source")
     try:
-        if not source.strip() or len(source) > _MAX_SCHEMA_BYTES:
-            raise InvalidInput("", [FieldProblem("schema", "must be a LinkML file of at most one megabyte.")])
+        if uploaded.files:
+            _, file = uploaded.files[0]
+            source = decode_schema(file.read(MAX_SCHEMA_BYTES + 1))
+        if not source.strip():
+            raise InvalidInput("", [FieldProblem("schema", "must be a built-in schema or a LinkML file.")])
         return _save(page, _keep_title(page) | {"schema": source}, "schema")
     except FORM_ERRORS as error:
-        problems = [problem.detail for problem in error.problems] if isinstance(error, InvalidInput) else [str(error)]
+        problems = [str(error)]
+        if isinstance(error, InvalidInput):
+            problems = [f"{item.field}: {item.detail}".removeprefix("schema: ") for item in error.problems]
         page.errors = {"schema": "Schema not applied."}
         return _render(page, schema_problems=problems, schema_text=source)
 

@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from lexarium.client import models
 from lexarium.domain.editing.edit import apply_merge_patch
-from lexarium.domain.errors import Conflict, InvalidSchema, LineProblem, VersionConflict
+from lexarium.domain.errors import Conflict, VersionConflict
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.json_schema import to_json_schema
+from lexarium.domain.schema.linkml import decode_schema
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.vocabulary import (
     DEFAULT_BASE,
@@ -178,14 +179,7 @@ async def apply_schema(context: RequestContext) -> Response:
     request = context.request
     if get_media_type(request) not in _YAML_TYPES:
         raise HTTPProblem(415, f"Request body must be {_YAML}.")
-    body = await context.site.limits.read_body(request)
-    try:
-        source = body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
-        raise InvalidSchema([LineProblem(line, "Invalid UTF-8.")]) from None
-    # A line break distinguishes it from the name of a built-in one.
-    source = source if "\n" in source else f"{source}\n"
+    source = decode_schema(await context.site.limits.read_body(request))
     update = partial(_update, context, values={"schema": source})
     result = await await_write(context.site.database, update)
     return json_response(result.content, etag=result.etag or "")
