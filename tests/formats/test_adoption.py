@@ -12,7 +12,6 @@ from lexarium.domain.account import Role
 from lexarium.domain.errors import InvalidInput
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import DISORDER
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
 from lexarium.services.maintenance.database_check import check_database
@@ -52,7 +51,7 @@ def adopt(database: Database, tmp_path: Path) -> Adopt:
     def run(text: str = ONTOLOGY, name: str = "colours.obo", **options: Any) -> ImportReport:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
-        request = ImportRequest([path], **{"collection": DISORDER, "adopt": True, **options})
+        request = ImportRequest([path], **{"collection": "disorder", "adopt": True, **options})
         return run_import(database, request)
 
     return run

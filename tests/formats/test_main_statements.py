@@ -7,7 +7,6 @@ import pytest
 
 from lexarium.domain.errors import InvalidInput
 from lexarium.domain.record import RecordState, Relation
-from lexarium.domain.schema.collections import DISORDER
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.registry import FORMATS
 from lexarium.services.maintenance.database_check import check_database
@@ -55,12 +54,12 @@ def export(database: Database, format: str) -> str:
 def test_foreign_terms_keep_their_identifiers_in_the_chosen_collection(
     database: Database, import_text: ImportText
 ) -> None:
-    report = import_text("colours.obo", ONTOLOGY, collection=DISORDER)
+    report = import_text("colours.obo", ONTOLOGY, collection="disorder")
     assert (report.vocabulary, report.created) == ("main", {"disorder": 2})
     red = load_record(database, "COL:1")
     assert red.relations == {Relation("COL:1", "ISA", "COL:2"), Relation("COL:1", "oboInOwl:hasDbXref", "WIKI:Red")}
     assert red.fields["event_stamp"], "what v-alpha needs is made up"
-    assert not import_text("colours.obo", ONTOLOGY, collection=DISORDER).has_changes
+    assert not import_text("colours.obo", ONTOLOGY, collection="disorder").has_changes
     assert VOCABULARIES["main"].sources == (), "a file of others says nothing about the main vocabulary"
     assert check_database(database).problems == []
 
@@ -70,7 +69,7 @@ def test_a_mapping_never_identifies_a_record(database: Database, curator: Curato
     curator.run(lambda writer: writer.add_relation(writer.get_record("dso_1"), "exactMatch", "COL:1"))
     path = tmp_path / "colours.obo"
     path.write_text(ONTOLOGY)
-    assert run_import(database, ImportRequest([path], collection=DISORDER)).created == {"disorder": 2}
+    assert run_import(database, ImportRequest([path], collection="disorder")).created == {"disorder": 2}
     assert load_record(database, "dso_1").fields["name"] == "ours"
 
 

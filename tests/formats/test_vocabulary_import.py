@@ -28,6 +28,8 @@ from lexarium.services.vocabularies.head_records import create_vocabulary
 from lexarium.store import change_log
 from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database
+from tests.formats.test_linkml_instances import SCHEMA
+from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import run_cli
 from tests.support.vocabularies import remove_vocabulary, restore_vocabulary
 
@@ -867,3 +869,18 @@ def test_several_names_of_a_term_and_cycles_get_warnings(import_text: ImportText
     text = ONTOLOGY.replace("name: colour\n", "name: colour\nname: color\nis_a: COL:0001\n")
     kinds = list_kinds(import_text("colours.obo", text))
     assert (kinds["has several names in one language"], kinds["a record is below itself"]) == (1, 1)
+
+
+def test_a_collection_is_one_of_the_chosen_vocabulary(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+    option = ("--database", new_url("sqlite"))
+    schema, path = tmp_path / "garden.yaml", tmp_path / "colours.ttl"
+    schema.write_text(SCHEMA)
+    path.write_text(THESAURUS)
+    run_cli("vocabulary", "add", "garden", "--title", "Garden", "--schema", schema, *option)
+    command = ("import", path, "--vocabulary", "garden", *option, "--collection")
+    refused = run_cli(*command, "concept")
+    assert refused.returncode == 1
+    assert "no collection 'concept'; available: plant" in " ".join(refused.stderr.split())
+    assert "\nplant             3 " in run_cli(*command, "plant").stdout
+    exported = run_cli("export", "--vocabulary", "garden", "--collection", "plant", "--format", "csv", *option)
+    assert len(exported.stdout.splitlines()) == 4

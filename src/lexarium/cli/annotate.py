@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lexarium.cli.support.options import (
+    CollectionsOption,
     DatabaseOption,
-    LocalCollectionsOption,
     VocabulariesOption,
     open_database,
     open_scope,
@@ -49,7 +49,7 @@ def run(
     ] = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV, even on a terminal.")] = False,
     output: OutputOption = None,
-    collection: LocalCollectionsOption = None,
+    collection: CollectionsOption = None,
     vocabulary: VocabulariesOption = None,
     database: DatabaseOption = None,
 ) -> None:

@@ -54,7 +54,7 @@ def run(
     store = open_database(database, must_exist=True)
     apply_metadata_settings(store, Settings.from_environment(database=database))
     chosen = get_default_vocabulary() if vocabulary is None else get_vocabulary(vocabulary)
-    collections = chosen.collections if collection is None else [chosen.get_collection(collection.local_name)]
+    collections = chosen.collections if collection is None else [chosen.get_collection(collection)]
     relax_gc()
     losses = WarningCounter()
     with progress_bar() as bar:

@@ -106,7 +106,7 @@ def run(
         files,
         vocabulary=vocabulary or "",
         format=format,
-        collection=collection,
+        collection=collection or "",
         column_mapping=column_mapping,
         language=lang,
         mode=mode,

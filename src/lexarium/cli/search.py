@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lexarium.cli.support.options import (
+    CollectionsOption,
     DatabaseOption,
     JsonOption,
-    LocalCollectionsOption,
     VocabulariesOption,
     open_database,
     open_scope,
@@ -30,7 +30,7 @@ from lexarium.settings import Settings
 
 def run(
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help='Words, "phrases", an ID or a CURIE.')],
-    collection: LocalCollectionsOption = None,
+    collection: CollectionsOption = None,
     vocabulary: VocabulariesOption = None,
     lang: Annotated[
         str, typer.Option(metavar="TAG", help="Show names in this language and rank its matches first.")

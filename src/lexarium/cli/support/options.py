@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from lexarium.cli.support.terminal import err
-from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.services.vocabularies.access import ReadScope, get_full_scope
 from lexarium.services.vocabularies.metadata_settings import carry_settings_over
 from lexarium.settings import Settings
@@ -37,16 +36,10 @@ def choice_option(flag: str, choices: Mapping[str, Any], listed: str, metavar: s
     return typer.Option(flag, parser=parse, metavar=metavar, help=help, show_default=False)
 
 
-_NAMES = ", ".join(COLLECTIONS)
 CollectionOption = Annotated[
-    Collection | None, choice_option("--collection", COLLECTIONS, _NAMES, "NAME", f"One of {_NAMES}.")
+    str | None, typer.Option("--collection", metavar="NAME", help="Name of a collection of the vocabulary.")
 ]
 CollectionsOption = Annotated[
-    list[Collection] | None,
-    choice_option("--collection", COLLECTIONS, _NAMES, "NAME", f"One of {_NAMES}; repeatable."),
-]
-
-LocalCollectionsOption = Annotated[
     list[str] | None,
     typer.Option("--collection", metavar="NAME", help="Only this collection; repeatable."),
 ]

@@ -48,14 +48,13 @@ def run_import(
     is_piped = any(file == reading.STANDARD_INPUT or file.is_fifo() for file in request.files)
     if is_piped and request.vocabulary and not request.format:
         raise InvalidInput("Use --format when importing from a pipe.")
-    if not request.vocabulary and request.collection is None and _are_tables(request):
+    if request.collection and not request.vocabulary:
+        request = replace(request, vocabulary=MAIN_VOCABULARY)
+    elif not request.vocabulary and _are_tables(request):
         request = replace(request, vocabulary=find_table_vocabulary(database, request))
     if request.vocabulary:
         request.require_access(request.vocabulary)
     if _are_statements(request):
-        if request.collection and not request.vocabulary:
-            # A collection without a vocabulary is one of the main one.
-            request = replace(request, vocabulary=MAIN_VOCABULARY)
         return import_resource_files(database, request, progress)
     if request.adopt:
         raise InvalidInput("Only terms of files that are read as statements, such as RDF and OBO, have ids to adopt.")
@@ -64,12 +63,13 @@ def run_import(
     if request.mode == ImportMode.REPLACE or (request.mode == ImportMode.ADD and has_history):
         modes = [ImportMode.UPDATE] if has_history else [ImportMode.UPDATE, ImportMode.ADD]
         raise InvalidInput(f"These files can only be imported in the mode {' or '.join(modes)}.")
+    target = _find_target(request.vocabulary) if request.vocabulary else None
     return import_files(
         database,
         request.files,
-        vocabulary=_find_target(request.vocabulary) if request.vocabulary else None,
+        vocabulary=target,
         format=request.format,
-        collection=request.collection,
+        collection=target.get_collection(request.collection) if target and request.collection else None,
         column_mapping=request.column_mapping,
         only_adds=request.mode == ImportMode.ADD,
         prefer=request.prefer,

@@ -9,7 +9,6 @@ from lexarium.domain.change import Change
 from lexarium.domain.editing.statement_merge import ConflictPreference
 from lexarium.domain.errors import PermissionDenied, VersionConflict
 from lexarium.domain.identifiers import SYSTEM_USER_ID, get_local_id
-from lexarium.domain.schema.collections import Collection
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.registry import Format
 from lexarium.services.access.permissions import REQUIRED_ROLE, Caller, Permission
@@ -35,7 +34,8 @@ class ImportRequest:
     # Slug of the vocabulary; the files say which one if it is empty.
     vocabulary: str = ""
     format: Format | None = None
-    collection: Collection | None = None
+    # Name of a collection of the vocabulary, or of the main one if none is chosen.
+    collection: str = ""
     column_mapping: Mapping[str, str] = field(default_factory=dict)
     # Language of texts that have none.
     language: str = ""

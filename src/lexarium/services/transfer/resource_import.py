@@ -79,6 +79,7 @@ def import_resources(
         report.base_revision = transaction.revision
         descriptions = [description for _, _, description in described]
         target = _open_vocabulary(database, transaction, described[0][0], descriptions, request, report)
+        collection = target.get_collection(request.collection) if request.collection else None
         stagers: dict[str, ResourceStager] = {}
         for name, document, description in described:
             languages = _find_translation_languages(description, target, request, report)
@@ -86,7 +87,7 @@ def import_resources(
             if source not in stagers:
                 stage = stack.enter_context(closing(ResourceStage()))
                 stagers[source] = ResourceStager(
-                    stage, target, report, problems, request.language, languages, request.collection
+                    stage, target, report, problems, request.language, languages, collection
                 )
             stagers[source].add_document(name, document, description)
         problems.raise_if_any()
@@ -153,8 +154,7 @@ def _open(source: reading.SourceDocument, request: ImportRequest) -> ResourceDoc
     if file_format.name == "v-alpha":
         # That of other vocabularies than the main one is JSON by their schema.
         file_format = FORMATS["linkml"]
-    collection = request.collection.local_name if request.collection else ""
-    options = ResourceOptions(request.language, collection, request.column_mapping)
+    options = ResourceOptions(request.language, request.collection, request.column_mapping)
     document: ResourceDocument = file_format.open_document(stream, options)
     if text.warning is not None:
         document.warnings.add(text.warning)

@@ -33,9 +33,6 @@ from lexarium.domain.errors import (
     StoreError,
     VersionConflict,
 )
-from lexarium.domain.identifiers import MAIN_VOCABULARY
-from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.files import lock_file
@@ -234,14 +231,13 @@ class UploadManager:
                 _save_state(folder, replace(upload, step=step, done=done, total=total))
 
         dry_run, options = upload.status == UploadStatus.PREVIEWING, upload.options
-        slug = options.vocabulary or MAIN_VOCABULARY
         # A vocabulary that the import creates is seen by nobody else before it is committed.
         with self._database.isolate_vocabularies():
             request = ImportRequest(
                 [folder / _FILES_DIRECTORY / str(index) / name for index, name in enumerate(upload.names)],
                 vocabulary=options.vocabulary,
                 format=FORMATS.get(options.format),
-                collection=COLLECTIONS.get(qualify_name(slug, options.collection)),
+                collection=options.collection,
                 column_mapping=options.map,
                 language=options.language,
                 mode=options.mode,
@@ -250,8 +246,6 @@ class UploadManager:
                 previewed_revision=None if dry_run else upload.previewed_revision,
                 caller=caller,
             )
-            if options.collection and request.collection is None and request.is_known(slug):
-                raise InvalidInput(f"The vocabulary {slug} has no collection {options.collection}.")
             report = run_import(self._database, request, save_progress)
         status = UploadStatus.PREVIEWED if dry_run else UploadStatus.IMPORTED
         # The kinds of warnings are enough to show, and there may be very many warnings.
