@@ -87,7 +87,13 @@ class IndexHit(NamedTuple):
 
     def grade_with_label(self, parsed_query: ParsedQuery) -> MatchGrade:
         """Return the grade with the label that matches best."""
-        return self.grade if self.grade.is_single_label else add_best_label(self.grade, parsed_query, self.labels)
+        has_label = self.grade.is_single_label or self.grade.word_positions
+        return self.grade if has_label else add_best_label(self.grade, parsed_query, self.labels)
+
+    def show_label(self, parsed_query: ParsedQuery) -> "IndexHit":
+        """Return the hit with the label that matches best if it is partial and a label has one of the words."""
+        grade = self.grade_with_label(parsed_query) if self.grade.tier is Tier.PARTIAL else self.grade
+        return self._replace(grade=grade) if grade.word_positions else self
 
 
 class NearestName(NamedTuple):

@@ -299,7 +299,8 @@ class RecordSearch:
 
     def _run(self, index_snapshot: IndexSnapshot, query: SearchQuery) -> SearchResult:
         search = self._build_search(index_snapshot, query)
-        hits = search.get_page(query.offset, query.offset + query.limit)
+        page = search.get_page(query.offset, query.offset + query.limit)
+        hits = [hit.show_label(search.parsed_query) for hit in page]
         facets = search.count_facets()
         found_ids = {hit.record_id for hit in hits}
         is_incomplete = search.is_partial or not facets.total
@@ -431,8 +432,7 @@ def _find_matched_text(
         own_ids = [local_id] if record is None else list_identifiers(record)
         text = next((own_id for own_id in own_ids if own_id.casefold() == parsed_query.identifier), local_id)
         return _MatchedText("id", text, (TextSpan(0, len(text)),), None)
-    is_label_shown = hit.grade.tier is Tier.PARTIAL and hit.grade_with_label(parsed_query).word_positions
-    if hit.grade.field == "definition" and record is not None and not is_label_shown:
+    if hit.grade.field == "definition" and record is not None:
         snippets = [
             _MatchedText(role, *build_snippet(text.text, parsed_query, text.lang), text.lang)
             for role, text in list_texts(record)
