@@ -29,8 +29,8 @@ from benchmarks.harness.report import (
 from benchmarks.harness.server_process import run_server
 from benchmarks.harness.targets import TargetResult
 from benchmarks.servers.lexarium import build_server, build_sqlite_url, import_generated, run_cli
+from lexarium.web.http.session import COOKIE
 from lexarium.web.http.static_files import STATIC
-from lexarium.web.pages.session import COOKIE
 
 MAX_MS = 50
 MAX_KB = 60

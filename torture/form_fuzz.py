@@ -17,7 +17,7 @@ from lexarium.formats.parsed import ParsedRecord
 from lexarium.services.access.tokens import create_token
 from lexarium.services.transfer.imports import import_records
 from lexarium.store.database import Database
-from lexarium.web.pages.session import COOKIE
+from lexarium.web.http.session import COOKIE
 from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, parse_forms
 from tests.support.route_list import RoutePattern
 from tests.support.server import Server

@@ -27,7 +27,7 @@ from lexarium.services.maintenance.database_check import check_database
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database
 from lexarium.web.http.rate_limits import SignInLimiter
-from lexarium.web.pages.session import COOKIE
+from lexarium.web.http.session import COOKIE
 from tests.support.browserless_client import parse_forms
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.polling import DEADLINE_SECONDS

@@ -11,9 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lexarium.domain.errors import LexariumError, Unauthenticated
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.permissions import Caller
+from lexarium.web.http import session
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.write_requests import authenticate_header
-from lexarium.web.pages import session
 from lexarium.web.pages.page import handle_expired_session, redirect_to_sign_in
 from lexarium.web.pages.site import SIGN_IN_PATH, Site, accepts_html
 

@@ -15,11 +15,11 @@ from lexarium.domain.errors import StoreError
 from lexarium.store.database import Database
 from lexarium.store.dependencies import Dependencies, collect_dependencies
 from lexarium.store.position import Position
+from lexarium.web.http import session
 from lexarium.web.http.conditional import hash_etag, read_conditional_headers
 from lexarium.web.http.encodings import IDENTITY, choose_encoding
 from lexarium.web.http.response_cache import CachedResponse, ResponseCache, SharedKey, UrlKey
 from lexarium.web.middleware.request_log import route_template
-from lexarium.web.pages import session
 from lexarium.web.valpha.resources import VALPHA_PATH
 
 # Larger responses would leave little room for others.

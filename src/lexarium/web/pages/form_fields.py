@@ -1,12 +1,11 @@
 """Read form fields and request parameters, and map errors to the fields they concern."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from lexarium.domain.account import Role
 from lexarium.domain.errors import Conflict, FieldProblem, InvalidInput, LexariumError, NotFound, PermissionDenied
 from lexarium.domain.identifiers import get_local_id, qualify_id, split_id
-from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.request_models import EditSummary, parse_model
 
@@ -17,7 +16,6 @@ FORM_ERRORS = (InvalidInput, Conflict, PermissionDenied, NotFound)
 
 # All values are text, unless a program has sent them as JSON.
 FormValues = Mapping[str, Any]
-ItemT = TypeVar("ItemT")
 
 
 def get_text(fields: FormValues, name: str) -> str:
@@ -52,18 +50,6 @@ def get_required_version(fields: FormValues, name: str = "version") -> int:
 def get_summary(fields: FormValues) -> str:
     """Return the summary of an edit; raise InvalidInput."""
     return parse_model(EditSummary, {"summary": get_text(fields, "summary").strip()}, "Invalid summary.").summary
-
-
-def parse_page_key(value: str) -> tuple[int, str] | None:
-    """Parse the parameter "time-id" at which a page of a list begins; return None if it is invalid."""
-    timestamp, _, item_id = value.partition("-")
-    at = _parse_int(timestamp, 18)
-    return None if at is None or find_unstorable_char(item_id) else (at, item_id)
-
-
-def split_page(items: Sequence[ItemT], size: int) -> tuple[Sequence[ItemT], ItemT | None]:
-    """Return the items of a page and, if there are more than these, its last one."""
-    return items[:size], items[size - 1] if len(items) > size else None
 
 
 def get_filled(fields: FormValues, *names: str) -> dict[str, str]:

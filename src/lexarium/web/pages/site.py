@@ -35,12 +35,13 @@ from lexarium.services.vocabularies.head_records import list_vocabularies
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.store.position import Snapshot
+from lexarium.web.http import session
 from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import describe_error, problem_response
 from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.http.static_files import PRELOADED_FONTS, WEB_FOLDER, static_url
-from lexarium.web.pages import filters, session
+from lexarium.web.pages import filters
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "

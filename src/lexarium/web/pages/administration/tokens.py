@@ -9,6 +9,7 @@ from lexarium.domain.errors import NotFound
 from lexarium.services.access import accounts, passwords
 from lexarium.services.access.permissions import Permission
 from lexarium.services.access.tokens import get_token, issue_token, list_tokens_page, revoke_token
+from lexarium.web.http.paging import parse_page_key, split_page
 from lexarium.web.http.rate_limits import client_address
 from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.form_fields import (
@@ -16,8 +17,6 @@ from lexarium.web.pages.form_fields import (
     ROLE_CHOICES,
     get_filled,
     get_text,
-    parse_page_key,
-    split_page,
     to_field_errors,
 )
 from lexarium.web.pages.page import FormRoute, Page, PageHandler, PageRoute, redirect

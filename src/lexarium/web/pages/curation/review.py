@@ -16,6 +16,7 @@ from lexarium.services.curation.review import RETIRE, ProposalReview
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.vocabularies.access import list_collections
 from lexarium.store.position import Snapshot
+from lexarium.web.http.paging import parse_page_key, split_page
 from lexarium.web.pages.collection_counts import split_counts
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.record_fields import build_form_field, is_changed
@@ -25,8 +26,6 @@ from lexarium.web.pages.form_fields import (
     FormValues,
     get_required_version,
     get_text,
-    parse_page_key,
-    split_page,
 )
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 from lexarium.web.request_models import Accept, Reject, parse_model

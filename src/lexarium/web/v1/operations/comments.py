@@ -8,7 +8,6 @@ from pydantic import Field
 
 from lexarium.client import models
 from lexarium.domain.comment import CommentThread
-from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation import comments
 from lexarium.services.idempotency import WriteResponse
@@ -16,7 +15,7 @@ from lexarium.services.records.lookup import get_record, require_unmerged
 from lexarium.services.serializers import serialize_thread
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages.form_fields import parse_page_key, split_page
+from lexarium.web.http.paging import parse_cursor, split_page
 from lexarium.web.request_models import NewComment, ThreadChange
 from lexarium.web.v1.operation import ById, Operation, RequestContext, json_body, returns
 
@@ -35,9 +34,7 @@ def list_comments(context: RequestContext, query: _CommentParameters, snapshot: 
 
     Returns threads, the newest first, each with all of its comments.
     """
-    before = parse_page_key(query.before or "")
-    if query.before is not None and not (before and before[1]):
-        raise InvalidInput("Invalid cursor.", [FieldProblem("before", "is not a cursor of this service.")])
+    before = parse_cursor("before", query.before)
     record = get_record(snapshot, context.qualify(query.id), context.path_collection).record
     require_unmerged(record)
     threads, last = split_page(comments.list_threads(snapshot, record.id, before, query.limit + 1), query.limit)

@@ -8,7 +8,6 @@ from pydantic import BaseModel, Field
 
 from lexarium.client import models
 from lexarium.domain.editing.edit import flatten_fields
-from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.proposal import ProposalState
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.services.access.permissions import Permission
@@ -21,7 +20,7 @@ from lexarium.services.serializers import serialize_proposal
 from lexarium.services.vocabularies.access import find_collection, get_scope_or_default
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages.form_fields import parse_page_key, split_page
+from lexarium.web.http.paging import parse_cursor, split_page
 from lexarium.web.request_models import Accept, CollectionName, Reject, Summary
 from lexarium.web.v1.operation import (
     VOCABULARIES_TEXT,
@@ -66,10 +65,7 @@ class AcceptRequest(Accept, defer_build=True):
 
 def list_proposals(context: RequestContext, query: _ProposalParameters, snapshot: Snapshot) -> dict[str, Any]:
     """List proposals"""
-    after = parse_page_key(query.after or "")
-    if query.after is not None and not (after and after[1]):
-        problem = FieldProblem("after", "is not a cursor of this service.")
-        raise InvalidInput("Invalid cursor.", [problem])
+    after = parse_cursor("after", query.after)
     scope = context.get_scope(query.vocabulary)
     found = proposals.list_proposals(snapshot, context.caller, scope, query.state, after, query.limit + 1)
     items, last = split_page(found, query.limit)
