@@ -307,7 +307,7 @@ def test_changes_of_an_import_are_previewed_by_record_and_can_be_undone_together
     send_files(curator, [("concept.csv", table.encode())])
     text = extract_text(wait_for_upload(curator))
     assert "New: 1 record third of it concept" in text
-    assert "Changed: 1 record renamed concept: name, definition, relations" in text
+    assert "Changed: 1 record renamed concept Name undone one renamed Definition First. Second. Kind of trm_u2" in text
     assert "Relations added: 2 renamed kind of parent third of it kind of renamed" in text
     assert '<a href="/id/trm_u1">renamed</a>' in curator.body
     assert 'href="/id/trm_u3"' not in curator.body, "it is not there yet"
