@@ -183,7 +183,7 @@ class Site:
         classes = [item for item in self.class_cache.get(snapshot).values() if item.collection == collection]
         return sorted(classes, key=lambda item: item.name.casefold())
 
-    def list_described(self, slugs: Iterable[str]) -> list[Vocabulary]:
+    def sort_vocabularies(self, slugs: Iterable[str]) -> list[Vocabulary]:
         """Return vocabularies, the default one first, then by title."""
         chosen = set(slugs)
         return [item for item in list_vocabularies() if item.slug in chosen]
@@ -248,7 +248,7 @@ class Site:
             readable = get_read_scope(self.get_caller(request)).slugs
         except StoreError:
             readable = get_read_scope(None).slugs
-        return self.list_described(readable)
+        return self.sort_vocabularies(readable)
 
     def render_body(self, template: str, context: Mapping[str, Any], current_path: str, base_url: str) -> bytes:
         """Render a template; `base_url` is the site's address as the client knows it."""

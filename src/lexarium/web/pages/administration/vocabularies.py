@@ -24,10 +24,7 @@ _TEXTS = ("title", "description", "licence", "publisher", "base", "minting")
 
 def list_all(page: Page) -> Response:
     """Show all vocabularies, removed ones too, with a form to create one."""
-    described = {
-        item.slug: item for item in page.site.list_described(item.slug for item in head_records.list_vocabularies())
-    }
-    vocabularies = [described.get(item.slug, item) for item in head_records.list_vocabularies(removed=True)]
+    vocabularies = head_records.list_vocabularies(removed=True)
     with page.read() as snapshot:
         counts = page.site.database.counts.count_at(snapshot, get_position(snapshot).revision)
     context = {
@@ -55,10 +52,9 @@ def show_vocabulary(page: Page) -> Response:
 
 def _render(page: Page, **context: Any) -> Response:
     vocabulary = _get_vocabulary(page)
-    [described] = page.site.list_described([vocabulary.slug]) or [vocabulary]
-    form_values = page.fields if page.errors and "title" in page.fields else _to_form_values(described)
+    form_values = page.fields if page.errors and "title" in page.fields else _to_form_values(vocabulary)
     defaults = {
-        "described": described,
+        "described": vocabulary,
         "form_values": form_values,
         "is_default": get_default_vocabulary().slug == vocabulary.slug,
         "is_valpha": _get_valpha_slug() == vocabulary.slug,
@@ -84,12 +80,12 @@ def update(page: Page) -> Response:
 
 def make_default(page: Page) -> Response:
     """Make a vocabulary the one that pages show first."""
-    return _save(page, _keep_title(page) | {"default": True}, "default")
+    return _save(page, {"default": True}, "default")
 
 
 def choose_for_valpha(page: Page) -> Response:
     """Make a vocabulary the one that v-alpha serves."""
-    return _save(page, _keep_title(page) | {"valpha": True}, "valpha")
+    return _save(page, {"valpha": True}, "valpha")
 
 
 def apply_schema(page: Page, uploaded: UploadedForm) -> Response:
@@ -102,7 +98,7 @@ def apply_schema(page: Page, uploaded: UploadedForm) -> Response:
             source = decode_schema(file.read(MAX_SCHEMA_BYTES + 1))
         if not source.strip():
             raise InvalidInput("", [FieldProblem("schema", "must be a built-in schema or a LinkML file.")])
-        return _save(page, _keep_title(page) | {"schema": source}, "schema")
+        return _save(page, {"schema": source}, "schema")
     except FORM_ERRORS as error:
         problems = [str(error)]
         if isinstance(error, InvalidInput):
@@ -152,12 +148,6 @@ def _get_vocabulary(page: Page) -> Vocabulary:
 def _get_valpha_slug() -> str | None:
     chosen = find_valpha_vocabulary()
     return None if chosen is None else chosen.slug
-
-
-def _keep_title(page: Page) -> dict[str, Any]:
-    """Return the title, which the first head record of the main vocabulary needs."""
-    [described] = page.site.list_described([_get_slug(page)]) or [_get_vocabulary(page)]
-    return {"title": described.title}
 
 
 def _parse_values(fields: FormValues, names: tuple[str, ...]) -> dict[str, Any]:

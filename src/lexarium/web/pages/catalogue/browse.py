@@ -42,7 +42,7 @@ def show_collections(page: Page) -> Response:
         statistics = page.site.statistics_cache.get(position)
         classes = page.site.class_cache.get(snapshot).values()
     statistics = None if statistics is None else statistics.select(page.scope.collections)
-    summaries = summarize(counts, page.site.list_described(page.scope.slugs))
+    summaries = summarize(counts, page.site.sort_vocabularies(page.scope.slugs))
     context: dict[str, Any] = {
         "summaries": summaries,
         "hierarchies": COLLECTIONS.hierarchies if statistics is None else statistics.list_hierarchies(),

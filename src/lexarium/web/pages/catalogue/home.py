@@ -42,14 +42,14 @@ def list_vocabularies(page: Page) -> Response:
 
 
 def _list_vocabularies(page: Page, snapshot: Snapshot) -> dict[str, Any]:
-    described = page.site.list_described(page.scope.slugs)
+    described = page.site.sort_vocabularies(page.scope.slugs)
     counts = page.site.database.counts.count_at(snapshot, get_position(snapshot).revision)
     return {"summaries": summarize(counts, described), "versions": find_versions(snapshot, described)}
 
 
 def _show_vocabulary(page: Page, template: str) -> Response:
     [slug] = page.scope.slugs
-    [described] = page.site.list_described([slug])
+    [described] = page.site.sort_vocabularies([slug])
     with page.read() as snapshot:
         position = get_position(snapshot)
         counts = page.site.database.counts.count_at(snapshot, position.revision)

@@ -85,7 +85,7 @@ def _build_context(page: Page, snapshot: Snapshot, versions: Sequence[Change], *
     record_detail = detail.load_detail(snapshot, versions, get_read_scope(caller), page.languages, is_past=is_past)
     record, classes = record_detail.record, page.site.class_cache.get(snapshot)
     slug = record.collection.vocabulary
-    [described] = page.site.list_described([slug])
+    [described] = page.site.sort_vocabularies([slug])
     iri = build_iri(record, f"{get_base_url(page.request)}/")
     own_path = f"/id/{quote(page.id, safe='')}"
     # The page was found by this path.

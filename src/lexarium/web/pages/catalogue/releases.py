@@ -23,7 +23,7 @@ from lexarium.web.pages.site import get_base_url
 def list_releases(page: Page) -> Response:
     """Show all releases of a vocabulary."""
     slug = _choose_vocabulary(page)
-    [described] = page.site.list_described([slug])
+    [described] = page.site.sort_vocabularies([slug])
     with page.read() as snapshot:
         context = {
             "described": described,
@@ -37,7 +37,7 @@ def list_releases(page: Page) -> Response:
 def show_release(page: Page) -> Response:
     """Show a release: its differences from the one before, its files, and how to cite it."""
     slug = _choose_vocabulary(page)
-    [described] = page.site.list_described([slug])
+    [described] = page.site.sort_vocabularies([slug])
     after = get_int(page.query, "after") or 0
     with page.read() as snapshot:
         release = releases.get_release(snapshot, page.request.path_params["name"], slug)

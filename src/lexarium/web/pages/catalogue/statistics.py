@@ -125,7 +125,7 @@ def _build_context(page: Page, snapshot: Snapshot, statistics: CatalogueStatisti
         "issues": _list_issues(statistics),
         "translations": [
             table
-            for vocabulary in page.site.list_described(page.scope.slugs)
+            for vocabulary in page.site.sort_vocabularies(page.scope.slugs)
             if (table := _build_translation_table(vocabulary, statistics)).languages
         ],
         **split_counts(statistics.counts, page.scope.collections),

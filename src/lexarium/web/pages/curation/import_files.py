@@ -63,7 +63,7 @@ def show_form(page: Page) -> Response:
 def _list_choices(page: Page) -> dict[str, Any]:
     return {
         "labels": _FIELD_LABELS,
-        "vocabularies": [(item.slug, item.title) for item in page.site.list_described(_list_importable(page))],
+        "vocabularies": [(item.slug, item.title) for item in page.site.sort_vocabularies(_list_importable(page))],
         "can_create": page.caller.has_permission(Permission.ADMINISTER),
         "formats": [(name, file_format.description) for name, file_format in FORMATS.items()],
         "modes": _MODES,
