@@ -56,6 +56,12 @@ def test_an_upload_is_accessible_only_to_its_sender_by_id(uploads: UploadManager
         uploads.receive(build_caller("eve", Role.CONTRIBUTOR), [], ImportOptions())
 
 
+def test_a_file_name_of_spaces_and_dots_is_replaced(uploads: UploadManager) -> None:
+    files = [(" ..", BytesIO(ONE_RECORD))]
+    upload = uploads.receive(build_caller("ada"), files, ImportOptions(), WAIT_SECONDS)
+    assert upload.names == ("file",)
+
+
 def test_uploaded_files_are_deleted_after_the_import_and_its_report_after_an_hour(
     uploads: UploadManager, tmp_path: Path
 ) -> None:

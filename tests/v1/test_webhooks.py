@@ -440,6 +440,12 @@ def test_resolving_connecting_and_responding_share_one_deadline(receiver: Webhoo
     assert receiver.received == []
 
 
+def test_an_address_of_a_family_that_the_host_lacks_is_skipped(receiver: WebhookReceiver) -> None:
+    found = find_receiver(receiver.url, private=True)
+    lacking = (socket.AF_ECONET, ("::1", receiver.port))  # no longer in Linux
+    assert send(replace(found, addresses=(lacking, *found.addresses))) == 204
+
+
 def test_connecting_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "TIMEOUT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:

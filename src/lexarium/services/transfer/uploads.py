@@ -270,7 +270,7 @@ class UploadManager:
 def _sanitize_filename(name: str) -> str:
     """Remove folders, unprintable characters and leading dots from a file name, and shorten it at the front."""
     basename = name.replace("\\", "/").rpartition("/")[2]
-    safe = "".join(filter(str.isprintable, basename)).lstrip(".").strip()
+    safe = "".join(filter(str.isprintable, basename)).strip().lstrip(". ")
     while len(safe.encode(errors="replace")) > _MAX_NAME_BYTES:
         safe = safe[1:]
     return safe.encode(errors="replace").decode() or "file"

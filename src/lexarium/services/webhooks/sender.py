@@ -119,13 +119,15 @@ def _connect(target: ResolvedTarget, deadline: float) -> socket.socket:
     """Connect to the first address that accepts. Each gets an equal share of the remaining time."""
     error = OSError("no address to connect to")
     for attempt, (family, address) in enumerate(target.addresses):
-        connection = socket.socket(family, socket.SOCK_STREAM)
+        connection: socket.socket | None = None
         try:
+            connection = socket.socket(family, socket.SOCK_STREAM)  # fails if the host has no IPv6
             connection.settimeout(_remaining(deadline) / (len(target.addresses) - attempt))
             connection.connect(address)
             connection.settimeout(_remaining(deadline))
         except OSError as refused:
-            connection.close()
+            if connection is not None:
+                connection.close()
             error = refused
         else:
             return connection
