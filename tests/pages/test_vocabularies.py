@@ -327,6 +327,10 @@ def test_an_administrator_creates_changes_removes_and_restores_a_vocabulary(
     assert "Must have lines such as" in admin.body
     admin.press("Save", {"title": "All soils", "prefixes": "soil=https://example.org/soil/"})
     assert "All soils" in visitor.open("/vocabularies")
+    admin.press("Make default")
+    assert "All soils" in extract_text(visitor.open("/"))
+    admin.open("/admin/vocabularies/main")
+    admin.press("Make default")
     admin.open("/admin/vocabularies/soils/remove")
     admin.press("Remove vocabulary")
     assert "can be restored" in admin.body
