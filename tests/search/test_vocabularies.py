@@ -245,6 +245,7 @@ class TestServer:
         assert by_header.json["hits"][0]["name"] == "mémoire"
         assert "Accept-Language" in by_header.headers["vary"]
         assert server.get("/api/v1/search?q=c1&lang=de").json["hits"][0]["name"] == "Gedächtnis"
+        assert "Write de-AT." in server.get("/api/v1/search?q=c1&lang=de_AT").json["errors"][0]["detail"]
         suggestions = server.get("/api/v1/suggest?prefix=ged&lang=de").json["suggestions"]
         assert [(item["vocabulary"], item["text"], item["language"]) for item in suggestions] == [
             ("thes", "Gedächtnis", "de")

@@ -391,22 +391,25 @@ def split_commas(values: list[str]) -> list[str]:
     return [part.strip() for part in ",".join(values).split(",") if part.strip()]
 
 
+def split_unique(values: list[str]) -> tuple[str, ...]:
+    """Split values as `split_commas` does, and drop repeated ones."""
+    return tuple(dict.fromkeys(split_commas(values)))
+
+
 LangParam = Annotated[
     str | None,
     Field(max_length=100, description="Language of names and definitions (default: from `Accept-Language`)."),
 ]
-VocabulariesParam = Annotated[
-    tuple[str, ...], BeforeValidator(lambda values: tuple(dict.fromkeys(split_commas(values))))
-]
-"""Slugs, separated by commas or repeated."""
-VOCABULARIES_TEXT = "Vocabularies, comma-separated or repeated (default: all)."
+NamesParam = Annotated[tuple[str, ...], BeforeValidator(split_unique)]
+"""Names, separated by commas or repeated."""
+VOCABULARIES_TEXT = "Vocabularies, comma-separated or repeated (default: all you may read)."
 
 
 def split_names(known: Iterable[str], *, allow_none: bool = False) -> BeforeValidator:
     """Return a validator that splits names at commas and rejects unknown ones; by default also an empty list."""
 
     def validate(values: list[str]) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(split_commas(values)))
+        names = split_unique(values)
         if not set(names) <= set(known) or not (names or allow_none):
             raise ValueError(f"must be among {', '.join(known)}.")
         return names

@@ -21,13 +21,18 @@ from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import stream_chunks
 from lexarium.web.request_models import parse_model
-from lexarium.web.v1.operation import INVALID_BODY, JSON, Body, Operation, Parameters, RequestContext, returns
-from lexarium.web.v1.operations.search import (
-    DEFAULT_COLLECTIONS_TEXT,
+from lexarium.web.v1.operation import (
+    INVALID_BODY,
+    JSON,
     VOCABULARIES_TEXT,
-    CollectionsParam,
-    VocabulariesParam,
+    Body,
+    NamesParam,
+    Operation,
+    Parameters,
+    RequestContext,
+    returns,
 )
+from lexarium.web.v1.operations.search import DEFAULT_COLLECTIONS_TEXT, CollectionsParam
 
 MAX_TEXT_BYTES = 10 << 20
 _MAX_BYTES_IN_MEMORY = 1 << 20
@@ -41,7 +46,7 @@ class _AnnotateParameters(Parameters):
     collection: CollectionsParam = Field(
         (), description=f"Collections of terms to find, comma-separated or repeated; {DEFAULT_COLLECTIONS_TEXT}"
     )
-    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
+    vocabulary: NamesParam = Field((), description=VOCABULARIES_TEXT)
 
 
 class TextRequest(BaseModel, defer_build=True):

@@ -25,11 +25,11 @@ from lexarium.web.middleware.access_gate import find_reader
 from lexarium.web.v1.operation import (
     JSON,
     VOCABULARIES_TEXT,
+    NamesParam,
     Operation,
     Parameters,
     RequestContext,
     Success,
-    VocabulariesParam,
 )
 
 _MAX_SEQ = 2**53
@@ -49,7 +49,7 @@ class _ChangeParameters(Parameters):
         max_length=100,
         description="Filter by collection name; `vocabulary` for changes of vocabularies themselves.",
     )
-    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
+    vocabulary: NamesParam = Field((), description=VOCABULARIES_TEXT)
 
 
 async def list_changes(context: RequestContext, query: _ChangeParameters) -> Response | dict[str, Any]:

@@ -22,11 +22,11 @@ from lexarium.web.http.negotiation import choose_format
 from lexarium.web.http.streaming import stream_chunks
 from lexarium.web.pages.release_files import VARY, build_file_name, send_release_file
 from lexarium.web.v1.operation import (
+    NamesParam,
     Operation,
     Parameters,
     RequestContext,
     Success,
-    VocabulariesParam,
 )
 from lexarium.web.v1.operations.records import AsOfParam, ReleaseParam
 
@@ -56,7 +56,7 @@ class ExportParameters(Parameters):
         description=f"One of {', '.join(EXPORT_FORMATS)}; default: from `Accept`, else the first.",
         json_schema_extra={"enum": list(EXPORT_FORMATS)},
     )
-    vocabulary: VocabulariesParam = Field(
+    vocabulary: NamesParam = Field(
         (), description="Vocabularies, comma-separated or repeated (default: the default vocabulary)."
     )
     collection: str | None = Field(None, max_length=100, description="Collection to export (default: all).")

@@ -25,10 +25,10 @@ from lexarium.web.request_models import Accept, CollectionName, Reject, Summary
 from lexarium.web.v1.operation import (
     VOCABULARIES_TEXT,
     ById,
+    NamesParam,
     Operation,
     Parameters,
     RequestContext,
-    VocabulariesParam,
     json_body,
     qualify_client_id,
     returns,
@@ -39,7 +39,7 @@ from lexarium.web.v1.operations.records import CHANGED, PROPOSED, WRITE_ERRORS, 
 class _ProposalParameters(Parameters):
     state: ProposalState | None = Field(None, description="Filter by state.")
     limit: int = Field(100, ge=1, le=1_000, description="Maximum number of results.")
-    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
+    vocabulary: NamesParam = Field((), description=VOCABULARIES_TEXT)
     after: str | None = Field(None, max_length=100, description="`next` of the previous page.")
 
 

@@ -8,44 +8,38 @@ from starlette.responses import Response
 
 from lexarium.client.models import SearchResults, Suggestions
 from lexarium.domain.record import RecordState
-from lexarium.domain.text.languages import canonicalize_tag, parse_accept_language
 from lexarium.formats.tables.cells import format_csv
 from lexarium.services.search.record_search import MAX_DEPTH, MAX_DOWNLOADED, MAX_QUERY_CHARS, SearchQuery
 from lexarium.services.serializers import list_hit_rows, serialize_search_result, serialize_suggestion
 from lexarium.services.vocabularies.access import resolve_collections
-from lexarium.web.http.languages import vary_by_language
+from lexarium.web.http.languages import get_languages, vary_by_language
 from lexarium.web.http.negotiation import choose_format
 from lexarium.web.v1.operation import (
     JSON,
+    VOCABULARIES_TEXT,
+    LangParam,
+    NamesParam,
     Operation,
     Parameters,
     RequestContext,
     Success,
     returns,
-    split_commas,
     split_names,
+    split_unique,
 )
 from lexarium.web.v1.responses import OrjsonResponse, json_response
 
 
-def _split_unique(values: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(split_commas(values)))
-
-
 def _split_required(values: list[str]) -> tuple[str, ...]:
-    if names := _split_unique(values):
+    if names := split_unique(values):
         return names
     raise ValueError("must have at least one.")
 
 
 CollectionsParam = Annotated[tuple[str, ...], BeforeValidator(_split_required)]
 """Names of collections in their vocabularies, separated by commas or repeated."""
-VocabulariesParam = Annotated[tuple[str, ...], BeforeValidator(_split_unique)]
-"""Slugs of vocabularies, separated by commas or repeated."""
 DEFAULT_COLLECTIONS_TEXT = "default: all except auxiliary ones."
-VOCABULARIES_TEXT = "Vocabularies, comma-separated or repeated (default: all you may read)."
 _StatesParam = Annotated[tuple[str, ...], split_names(RecordState)]
-_AnyCollectionsParam = Annotated[tuple[str, ...], BeforeValidator(_split_unique)]
 _LANGUAGE_TEXT = "Show names in this language and rank its matches first within a tier (default: from Accept-Language)."
 
 
@@ -55,9 +49,9 @@ _MEDIA_TYPES = {"json": JSON, "csv": "text/csv"}
 
 class _SuggestParameters(Parameters):
     prefix: str = Field(max_length=MAX_QUERY_CHARS, description="Prefix to complete.")
-    collection: _AnyCollectionsParam = Field((), description="Collections, comma-separated (default: all).")
-    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
-    lang: str | None = Field(None, max_length=100, description=_LANGUAGE_TEXT)
+    collection: NamesParam = Field((), description="Collections, comma-separated (default: all).")
+    vocabulary: NamesParam = Field((), description=VOCABULARIES_TEXT)
+    lang: LangParam = Field(None, description=_LANGUAGE_TEXT)
     limit: int = Field(10, ge=1, le=50, description="Maximum number of results (1 to 50, default 10).")
 
 
@@ -70,13 +64,13 @@ class _SearchParameters(Parameters):
     collection: CollectionsParam = Field(
         (), description=f"Collections, comma-separated or repeated; {DEFAULT_COLLECTIONS_TEXT}"
     )
-    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
+    vocabulary: NamesParam = Field((), description=VOCABULARIES_TEXT)
     class_: str | None = Field(None, alias="class", max_length=500, description="Filter by class: its ID or name.")
-    language: VocabulariesParam = Field(
+    language: NamesParam = Field(
         (), description="Languages of names and aliases, such as `de`, comma-separated or repeated (default: any)."
     )
     state: _StatesParam = Field((), description="States, comma-separated or repeated (default: published).")
-    lang: str | None = Field(None, max_length=100, description=_LANGUAGE_TEXT)
+    lang: LangParam = Field(None, description=_LANGUAGE_TEXT)
     limit: int | None = Field(
         None, ge=1, le=100, description=f"Maximum number of results (default: 10; with `format`, {MAX_DOWNLOADED:,})."
     )
@@ -87,20 +81,13 @@ class _SearchParameters(Parameters):
     )
 
 
-def _list_languages(context: RequestContext, tag: str | None) -> tuple[str, ...]:
-    """Return the languages of a reader, best first; raise InvalidInput."""
-    if tag:
-        return (canonicalize_tag(tag),)
-    return parse_accept_language(context.request.headers.get("accept-language"))
-
-
 async def suggest(context: RequestContext, query: _SuggestParameters) -> OrjsonResponse:
     """Suggest completions"""
     record_search = context.site.record_search
     position = record_search.get_position()  # which makes vocabularies known
     scope = context.get_scope(query.vocabulary)
     collections = resolve_collections(scope, query.collection)
-    languages = _list_languages(context, query.lang)
+    languages = get_languages(context.request)
     suggestions = await run_in_threadpool(
         record_search.suggest, query.prefix, collections, query.limit, position, scope, languages
     )
@@ -135,7 +122,7 @@ async def search(context: RequestContext, query: _SearchParameters) -> Response:
         offset=query.offset,
         explain=query.explain,
         scope=scope,
-        languages=_list_languages(context, query.lang),
+        languages=get_languages(context.request),
         label_languages=query.language,
     )
     chosen_format = query.format or choose_format(context.request, _MEDIA_TYPES, {"vary": "Accept"})

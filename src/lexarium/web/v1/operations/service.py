@@ -15,9 +15,9 @@ from lexarium.store.position import Snapshot
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.v1.operation import (
     VOCABULARIES_TEXT,
+    NamesParam,
     Operation,
     RequestContext,
-    VocabulariesParam,
     returns,
 )
 from lexarium.web.v1.operations.records import READ_ERRORS, ReadParameters, build_record_url, respond_with_record
@@ -28,7 +28,7 @@ _LINKED = ("vocabularies", "search", "suggest", "annotate", "changes", "releases
 
 
 class _AnyRecordParameters(ReadParameters):
-    vocabulary: VocabulariesParam = Field((), description=VOCABULARIES_TEXT)
+    vocabulary: NamesParam = Field((), description=VOCABULARIES_TEXT)
 
 
 def get_service(context: RequestContext, snapshot: Snapshot) -> Service:
