@@ -51,14 +51,6 @@ def load_vocabulary_roles(connection: Connection, account: Account) -> Account:
     return replace(account, vocabulary_roles={slug: Role(role) for slug, role in rows}) if rows else account
 
 
-def list_vocabulary_roles(connection: Connection) -> dict[str, dict[str, Role]]:
-    """Return the roles in single vocabularies of all accounts that have any, by account id."""
-    roles: dict[str, dict[str, Role]] = {}
-    for account_id, slug, role in connection.execute(select(membership_table).order_by(_membership.vocabulary)):
-        roles.setdefault(account_id, {})[slug] = Role(role)
-    return roles
-
-
 def set_vocabulary_role(transaction: Transaction, account_id: str, vocabulary: str, role: Role) -> None:
     """Set the role of an account in a vocabulary; `Role.NONE` takes it away."""
     is_own = (_membership.account == account_id) & (_membership.vocabulary == vocabulary)

@@ -1,6 +1,6 @@
 """Manage accounts: list, create, change and erase them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lexarium.domain.account import Account, Role
@@ -52,11 +52,7 @@ def _load_summaries(snapshot: Snapshot, account_list: list[Account]) -> list[Acc
 def list_accounts(database: Database) -> list[Account]:
     """Return all accounts by name."""
     with database.read() as snapshot:
-        roles = accounts.list_vocabulary_roles(snapshot)
-        return [
-            replace(account, vocabulary_roles=roles.get(account.id, {}))
-            for account in accounts.list_all_accounts(snapshot)
-        ]
+        return accounts.list_all_accounts(snapshot)
 
 
 def get_account(snapshot: Snapshot, account_id: str) -> Account:
