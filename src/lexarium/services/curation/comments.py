@@ -1,7 +1,7 @@
 """Comment on records; close and reopen threads of comments."""
 
 from lexarium.domain.comment import MAX_THREAD_COMMENTS, Comment, CommentAction, CommentThread
-from lexarium.domain.errors import Conflict
+from lexarium.domain.errors import Conflict, NotFound
 from lexarium.domain.identifiers import mint_id, split_id
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.access.permissions import Caller, Permission
@@ -59,7 +59,9 @@ def _get_thread(
     message = f"Comment thread {thread_id!r} not found."
     thread = find_or_raise(lambda: comments.find_thread(transaction.flush(), thread_id), thread_id, message)
     # A thread of another record is not found here: who may read this one may not be allowed to read that.
-    return find_or_raise(lambda: thread if thread.record == record_id else None, thread_id, message)
+    if thread.record != record_id:
+        raise NotFound(message)
+    return thread
 
 
 def _require_permission(transaction: Transaction, caller: Caller, record_id: str, permission: Permission) -> None:

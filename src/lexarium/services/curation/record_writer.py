@@ -48,8 +48,7 @@ class RecordWriter:
     def __init__(
         self, transaction: Transaction, caller: Caller, proposal: Proposal | None = None, summary: str = ""
     ) -> None:
-        if not caller.has_permission_anywhere(Permission.PUBLISH):
-            caller.require(Permission.PUBLISH)
+        caller.require_anywhere(Permission.PUBLISH)
         self._transaction = transaction
         self._caller = caller
         # Numbers of the ids that were minted, by vocabulary: their records may not be saved yet.

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from lexarium.domain.cache_tags import collection_tag
 from lexarium.domain.identifiers import get_local_id
-from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.store import hierarchy_queries, records
 from lexarium.store.dependencies import depend_on
@@ -54,8 +53,3 @@ def _load_classes(snapshot: Snapshot, collection: str) -> list[ColoredClass]:
         for index, class_id in enumerate(class_ids)
         if class_id in names
     ]
-
-
-def find_class(classes: Mapping[str, ColoredClass], record: Record) -> ColoredClass | None:
-    """Return the class of a record, if any."""
-    return classes.get(record.class_id)

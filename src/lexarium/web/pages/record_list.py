@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lexarium.domain.change import Change
 from lexarium.domain.record import Record
 from lexarium.domain.record_texts import RecordText, choose_text
-from lexarium.services.records.class_colors import ColoredClass, find_class
+from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.lookup import find_names
 from lexarium.store.position import Snapshot
 
@@ -43,7 +43,7 @@ def build_list_items(
                 record,
                 choose_text(record, "name", languages),
                 definition.lang,
-                find_class(classes, record),
+                classes.get(record.class_id),
                 _truncate_text(definition.text),
                 names.get(record.replaced_by or ""),
             )

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.formats.tables.cells import format_csv
 from lexarium.search.annotator import Annotator, Mention
-from lexarium.services.records.class_colors import find_class
 from lexarium.services.search.properties import load_entities
 from lexarium.services.serializers import iter_annotations
 from lexarium.web.annotator import get_annotator
@@ -51,7 +50,7 @@ def _render_result(page: Page, annotator: Annotator) -> Response:
     with page.read() as snapshot:
         entities = load_entities(snapshot, list(terms), with_related=False)
         classes = page.site.class_cache.get(snapshot)
-    class_by_term = {term_id: find_class(classes, entity.record) for term_id, entity in entities.items()}
+    class_by_term = {term_id: classes.get(entity.record.class_id) for term_id, entity in entities.items()}
     counts = Counter(term.id for mention in mentions for term in mention.terms)
     context = {
         "text": text,

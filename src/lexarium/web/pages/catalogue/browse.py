@@ -17,7 +17,7 @@ from lexarium.domain.text.languages import find_tag_problem, format_tag
 from lexarium.services.records import browse, queries
 from lexarium.services.records.browse import BrowseFilter, TreeItem
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.class_colors import ColoredClass, find_class
+from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.lookup import find_names, get_latest_change
 from lexarium.services.records.statistics import CatalogueStatistics
 from lexarium.services.search.record_search import SearchQuery
@@ -264,7 +264,7 @@ def show_summary(page: Page) -> Response:
             "record": record,
             "name": choose_text(record, "name", page.languages),
             "definition": choose_text(record, collection.definition_field or "", page.languages),
-            "class": find_class(page.site.class_cache.get(snapshot), record),
+            "class": page.site.class_cache.get(snapshot).get(record.class_id),
             "parents": browse.list_parents(snapshot, collection.name, record_id, page.languages),
         }
     return page.render("_record_summary.html", context)

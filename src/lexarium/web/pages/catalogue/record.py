@@ -16,7 +16,6 @@ from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.curation import review
 from lexarium.services.records import browse, detail
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.class_colors import find_class
 from lexarium.services.records.detail import RecordDetail
 from lexarium.services.records.lookup import find_names, find_versions, get_latest_change, require_unmerged
 from lexarium.services.records.queries import get_version, get_version_at, resolve_revision
@@ -95,7 +94,7 @@ def _build_context(page: Page, snapshot: Snapshot, versions: Sequence[Change], *
         "path": path,
         "is_past": is_past,
         "described": described,
-        "class": find_class(classes, record),
+        "class": classes.get(record.class_id),
         "namesakes": [(item, classes.get(item.class_id)) for item in record_detail.namesakes],
         "is_flagged": get_filter_columns(record.collection, record.fields)[-1],
         "graph": build_graph(record_detail.name.text or record.local_id, record_detail.relation_groups),
