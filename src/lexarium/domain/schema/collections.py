@@ -165,11 +165,6 @@ class Collection:
         return tuple(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.NAME, ()))
 
     @cached_property
-    def alias_predicates(self) -> frozenset[str]:
-        """Predicates of aliases that the class declares."""
-        return frozenset(slot.predicate for slot in self.schema_class.slots_by_role.get(SlotRole.ALIAS, ()))
-
-    @cached_property
     def text_predicates(self) -> dict[str, tuple[SlotRole, str]]:
         """Predicates of names, definitions, notes and notations: the role, and the field, slot or else itself."""
         slots = {slot.predicate: slot for slot in self.schema_class.slots.values()}

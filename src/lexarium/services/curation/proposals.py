@@ -32,8 +32,7 @@ class ProposalWriter:
     """Proposes changes on behalf of one caller in one transaction; mirrors `RecordWriter`."""
 
     def __init__(self, transaction: Transaction, caller: Caller, summary: str = "") -> None:
-        if not caller.has_permission_anywhere(Permission.PROPOSE):
-            caller.require(Permission.PROPOSE)
+        caller.require_anywhere(Permission.PROPOSE)
         self._transaction = transaction
         self._caller = caller
         self._summary = summary
@@ -249,8 +248,7 @@ def accept_proposal(
 
     Raise Conflict if the record is unpublished, or if fields conflict that `change` does not resolve.
     """
-    proposal = _get_open(transaction, caller, proposal_id)
-    caller.require(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
+    proposal = _get_decidable(transaction, caller, proposal_id)
     saved = _apply(transaction, caller, proposal, change or {})
     proposed = orjson.loads(proposal.change)
     # In a merge patch, null is the same as no value.
@@ -293,8 +291,7 @@ def _find_resulting_version(snapshot: Snapshot, proposal: Proposal) -> int | Non
 
 def reject_proposal(transaction: Transaction, caller: Caller, proposal_id: str, reason: str) -> Proposal:
     """Reject a proposal with a reason."""
-    proposal = _get_open(transaction, caller, proposal_id)
-    caller.require(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
+    proposal = _get_decidable(transaction, caller, proposal_id)
     return _decide(transaction, proposal, caller, ProposalState.REJECTED, reason)
 
 
@@ -308,7 +305,6 @@ def withdraw_proposal(transaction: Transaction, caller: Caller, proposal_id: str
 
 def _get_decidable(transaction: Transaction, caller: Caller, proposal_id: str) -> Proposal:
     """Return an open proposal that the caller may decide; raise NotFound, PermissionDenied or Conflict."""
-    caller.require_anywhere(Permission.PUBLISH)
     proposal = _get_open(transaction, caller, proposal_id)
     caller.require(Permission.PUBLISH, COLLECTIONS[proposal.collection].vocabulary)
     return proposal

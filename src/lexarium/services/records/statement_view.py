@@ -203,18 +203,6 @@ def list_user_ids(record: Record) -> list[str]:
     return sorted({record.fields[name] for name in record.collection.id_fields} - {""})
 
 
-def list_reference_ids(record: Record) -> list[str]:
-    """Return the targets of fields and of statements that no slot declares."""
-    relations = record.collection.relation_names
-    return sorted(
-        {
-            value.target
-            for predicate, value, _ in record.statements
-            if isinstance(value, Reference) and predicate not in relations
-        }
-    )
-
-
 def find_link(identifier: str, prefixes: PrefixMap | None = None) -> str | None:
     """Return a safe address for an IRI, CURIE or DOI that is all of a text, or None."""
     is_single = len(identifier.strip().replace(": ", ":", 1).split()) == 1

@@ -74,14 +74,13 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
     request, database, limits = context.request, context.site.database, context.site.limits
     chosen_format = EXPORT_FORMATS[query.format or choose_format(request, _MEDIA_TYPES, VARY)]
     scope = get_scope_or_default(context.reader, query.vocabulary)
-    first = scope.vocabularies[0]
-    about = first
+    about = scope.vocabularies[0]
     names = scope.collections if query.collection is None else list_collections(scope, [query.collection])
     if not names:
         find_collection(scope, query.collection or "")  # which names those that there are
     if query.release is not None and query.collection is None and len(scope.slugs) == 1:
-        return await send_release_file(context.site, request, first.slug, query.release, chosen_format.name)
-    position = await run_in_threadpool(database.run_read, _find_position, query.release, query.as_of, first.slug)
+        return await send_release_file(context.site, request, about.slug, query.release, chosen_format.name)
+    position = await run_in_threadpool(database.run_read, _find_position, query.release, query.as_of, about.slug)
     encoding = choose_encoding(read_conditional_headers(request.scope)[0])
     fingerprint = repr((about, chosen_format.name, names, __version__, rendering.RENDERING_VERSION))
     digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
