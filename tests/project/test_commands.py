@@ -78,14 +78,14 @@ def test_accounts_are_listed_changed_and_erased(url: str) -> None:
     entries = json.loads(run_cli("user", "list", "--json", "--database", url).stdout)
     assert [(account["name"], account["role"]) for account in entries] == [("Ada", "admin"), ("Grace [red]", "admin")]
     assert run_cli("user", "role", "Ada", "king", "--database", url).returncode == 2
-    assert run_cli("user", "remove", "Ada", "--database", url).returncode == 0
+    assert run_cli("user", "remove", "Ada", "--yes", "--database", url).returncode == 0
     listing_text = json.dumps(
         [json.loads(run_cli(*command, "--json", "--database", url).stdout) for command in LIST_COMMANDS]
     )
     assert "Ada" not in listing_text
     assert account_ids["Ada"] in listing_text
     for arguments in (
-        ["user", "remove", account_ids["Ada"]],
+        ["user", "remove", account_ids["Ada"], "--yes"],
         ["token", "create", account_ids["Ada"]],
         ["user", "password", account_ids["Ada"]],
     ):
@@ -128,7 +128,8 @@ def test_the_role_of_a_token_is_at_most_that_of_its_account(database_url: str) -
         (["user", "role", "nobody", "admin"], "nobody"),
         (["user", "role", "root", "curator"], "last admin"),
         (["user", "remove", "nobody"], "nobody"),
-        (["user", "remove", "root"], "last admin"),
+        (["user", "remove", "ada"], "Use --yes"),
+        (["user", "remove", "root", "--yes"], "last admin"),
         (["token", "create", "nobody"], "nobody"),
         (["token", "revoke", "tok_none"], "tok_none"),
         (["show", "trm_none"], "trm_none"),

@@ -117,13 +117,14 @@ def test_a_schema_must_be_built_in_or_a_valid_file(uat_url: str, tmp_path: Path)
 
 def test_the_default_and_the_v_alpha_vocabulary_can_be_chosen(uat_url: str) -> None:
     assert "no class that v-alpha serves" in fail("vocabulary", "valpha", "uat", url=uat_url)
-    assert run_cli("vocabulary", "valpha", "main", "--database", uat_url).returncode == 0
-    assert run_cli("vocabulary", "default", "uat", "--database", uat_url).returncode == 0
+    assert run_cli("vocabulary", "default", "uat", "--database", uat_url).returncode == 0  # v-alpha stays with main
     listed = list_vocabularies(uat_url)
     assert [(slug, item["default"], item["valpha"]) for slug, item in listed.items()] == [
         ("uat", True, False),
         ("main", False, True),
     ]
+    assert run_cli("vocabulary", "valpha", "main", "--database", uat_url).returncode == 0
+    assert list_vocabularies(uat_url)["main"]["valpha"]
     assert "is the default vocabulary" in fail("vocabulary", "remove", "uat", "--yes", url=uat_url)
 
 

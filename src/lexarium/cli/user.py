@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
-from lexarium.cli.support.terminal import err, out, print_table
+from lexarium.cli.support.options import DatabaseOption, JsonOption, YesOption, open_database
+from lexarium.cli.support.terminal import confirm, err, out, print_table
 from lexarium.domain.account import Role
 from lexarium.services.access import accounts
 from lexarium.services.access.passwords import set_password
@@ -77,10 +77,11 @@ def role(
 
 
 @app.command()
-def remove(name: AccountArgument, database: DatabaseOption = None) -> None:
+def remove(name: AccountArgument, yes: YesOption = False, database: DatabaseOption = None) -> None:
     """Erase an account: its name, password and tokens. The change log keeps its ID."""
     store = open_database(database)
     account = accounts.get_account_by_name(store, name)
+    confirm(yes, f"Erase {name}, with password and tokens? This cannot be undone.")
     accounts.erase_account(store, account.id)
     out.print(f"{name} was erased; its changes remain under {account.id}.")
 

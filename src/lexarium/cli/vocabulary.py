@@ -1,7 +1,6 @@
 """`lexarium vocabulary`"""
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -9,10 +8,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lexarium.cli.support.options import DatabaseOption, JsonOption, open_database
+from lexarium.cli.support.options import DatabaseOption, JsonOption, YesOption, open_database
 from lexarium.cli.support.schema_files import SchemaSourceOption, read_schema_source
-from lexarium.cli.support.terminal import err, out, print_table
-from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError
+from lexarium.cli.support.terminal import confirm, out, print_table
+from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.text.numbers import format_count
 from lexarium.domain.vocabulary import (
@@ -27,7 +26,6 @@ from lexarium.store.database import Database
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", help="Short name of the vocabulary.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 _TEXT_KEYS = ("title", "description", "licence", "publisher", "base", "minting")
 _LIST_KEYS = ("languages", "defines")
@@ -177,7 +175,7 @@ def remove(slug: SlugArgument, yes: YesOption = False, database: DatabaseOption 
     store = open_database(database)
     found = head_records.get_vocabulary(slug)
     records = _format_records(store, slug)
-    _confirm(yes, f"Remove the vocabulary {slug} ({found.title}) with {records}? It can be restored.")
+    confirm(yes, f"Remove the vocabulary {slug} ({found.title}) with {records}? It can be restored.")
     store.run_write(lambda txn: head_records.remove_vocabulary(txn, SYSTEM_USER_ID, slug))
     out.print(f"Removed the vocabulary {slug}. Restore it with `lexarium vocabulary restore {slug}`.")
 
@@ -195,7 +193,7 @@ def purge(slug: SlugArgument, yes: YesOption = False, database: DatabaseOption =
     """Delete a removed vocabulary with its records and their history. This cannot be undone."""
     store = open_database(database)
     head_records.require_removed(slug)
-    _confirm(
+    confirm(
         yes,
         f"Delete the vocabulary {slug} with {_format_records(store, slug)}, their history, proposals and roles?"
         " This cannot be undone.",
@@ -254,15 +252,6 @@ def _raise_problems(slug: str, values: Mapping[str, Any], problems: list[FieldPr
         except InvalidInput as error:
             problems += error.problems
         raise InvalidInput("Invalid vocabulary.", problems)
-
-
-def _confirm(yes: bool, question: str) -> None:
-    """Ask at a terminal unless `yes`; raise LexariumError if there is none, and exit if the answer is no."""
-    if yes:
-        return
-    if not (sys.stdin.isatty() and err.is_terminal):
-        raise LexariumError("Nothing was changed. Use --yes to confirm without a terminal.")
-    typer.confirm(question, abort=True, err=True)
 
 
 def _format_records(store: Database, slug: str) -> str:

@@ -336,7 +336,11 @@ def list_definers(prefix: str) -> tuple[str, ...]:
 
 
 def find_valpha_vocabulary() -> Vocabulary | None:
-    """Return the vocabulary that v-alpha serves, or None if there is none that everyone may read."""
-    chosen = next((item for item in VOCABULARIES.values() if item.is_valpha), get_default_vocabulary())
-    has_classes = any(collection.in_valpha for collection in chosen.collections)
-    return chosen if has_classes and not chosen.is_private else None
+    """Return the vocabulary that v-alpha serves, or None if there is none that everyone may read.
+
+    It is the chosen one, or else the default one or, if that has no class of v-alpha, the main one.
+    """
+    chosen = [item for item in VOCABULARIES.values() if item.is_valpha]
+    candidates = chosen or [get_default_vocabulary(), VOCABULARIES[MAIN_VOCABULARY]]
+    with_classes = [item for item in candidates if any(collection.in_valpha for collection in item.collections)]
+    return with_classes[0] if with_classes and not with_classes[0].is_private else None

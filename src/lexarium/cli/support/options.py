@@ -22,6 +22,7 @@ DatabaseOption = Annotated[
     str | None,
     typer.Option("--database", metavar="URL", help=f"{HELP['database']} (or LEXARIUM_DATABASE)", show_default=False),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -26,6 +27,15 @@ def print_error(error: LexariumError) -> None:
     err.print(Text.assemble(("Error:", "bold red"), f" {error}"))
     if isinstance(error, InvalidInput):
         print_list([f"{problem.field}: {problem.detail}" for problem in error.problems], "red")
+
+
+def confirm(yes: bool, question: str) -> None:
+    """Ask at a terminal unless `yes`; raise LexariumError if there is none, and exit if the answer is no."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and err.is_terminal):
+        raise LexariumError("Nothing was changed. Use --yes to confirm without a terminal.")
+    typer.confirm(question, abort=True, err=True)
 
 
 def print_list(lines: list[str], colour: str, count: int | None = None) -> None:

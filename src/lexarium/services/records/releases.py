@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from lexarium.domain.errors import Conflict, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.release import Release, ReleaseFile
+from lexarium.domain.text.characters import find_unstorable_char
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.permissions import Caller, Permission
-from lexarium.services.not_found import find_or_raise
 from lexarium.store import releases
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 
+# Releases that a message names.
+_MAX_NAMES = 10
 _RELEASE_PATH = re.compile(r"(?:^|/)releases/([^/]+)")
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -39,10 +41,10 @@ def create_release(
 
 def get_release(snapshot: Snapshot, name: str, vocabulary: str = MAIN_VOCABULARY) -> Release:
     """Return the release of a vocabulary with a name; raise NotFound."""
-    message = f"Release {name!r} not found."
-    release = find_or_raise(lambda: releases.find(snapshot, qualify_id(vocabulary, name)), name, message)
-    if release.vocabulary != vocabulary:
-        raise NotFound(message)
+    release = None if find_unstorable_char(name) else releases.find(snapshot, qualify_id(vocabulary, name))
+    if release is None or release.vocabulary != vocabulary:
+        names = ", ".join(item.local_name for item in list_releases(snapshot, vocabulary)[:_MAX_NAMES]) or "none yet"
+        raise NotFound(f"Release {name!r} not found; releases of {vocabulary}: {names}.")
     return release
 
 
