@@ -29,6 +29,7 @@ from tests.support.fork_server import ForkedProcess
 from tests.support.imports import get_valpha_record, list_records
 from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.server import Server, build_environment, run_cli
+from tests.support.vocabularies import create_vocabulary
 
 FAST_OPTIONS = MirrorOptions(rate=10_000)
 COLLECTION_NAMES = ("concept", "task", "disorder")
@@ -297,6 +298,17 @@ def test_a_lexarium_source_is_mirrored_by_its_change_feed(url: str, database: Da
     assert source.take_targets() == ["/api/v1", "/api/v1/changes?since=0&limit=500"]
     with Server(url) as copy:
         assert read_all_v1(copy) == read_all_v1(source.server)
+
+
+@pytest.mark.parametrize("has_feed", [True, False])
+def test_only_the_main_vocabulary_is_mirrored(catalogue: Database, source: Source, has_feed: bool) -> None:
+    values = ("--title", "Minds", "--schema", "cognitive-atlas")
+    run_cli("vocabulary", "add", "minds", *values, "--database", source.server.url)
+    source.send("POST", "/vocabularies/minds/collections/concept", {"name": "elsewhere"})
+    create_vocabulary(catalogue, "minds", schema="cognitive-atlas")
+    source.proxy.default_fault = forward_request if has_feed else hide_v1
+    result = mirror(catalogue, source.url, FAST_OPTIONS)
+    assert result.report.created == {"concept": 2, "task": 1, "disorder": 2}
 
 
 def test_the_next_run_fetches_only_new_changes_including_relations_retirements_and_merges(

@@ -18,6 +18,7 @@ from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
+from lexarium.domain.schema.relation_types import RelationList
 from lexarium.formats.json import valpha
 from lexarium.formats.parsed import ParsedRecord, ReadOptions
 from lexarium.formats.registry import FORMATS
@@ -32,16 +33,6 @@ from lexarium.store.imports.mirror_state import MirrorState
 # Requests per second.
 DEFAULT_RATE = 5.0
 
-# Lists of related records that v-alpha has no collection of, such as the contrasts of a task, with their collection.
-_DETAIL_LISTS = {
-    name: [
-        (relation_list, path.collections[0])
-        for relation_list in collection.relation_lists.values()
-        for path in relation_list.paths.values()
-        if not relation_list.is_derived and not COLLECTIONS[path.collections[0]].in_valpha
-    ]
-    for name, collection in COLLECTIONS.items()
-}
 _ALIASES_ADAPTER = TypeAdapter(tuple[Alias, ...])
 _TEXTS_ADAPTER = TypeAdapter(tuple[str, ...])
 _RELATIONS_ADAPTER = TypeAdapter(dict[str, list[str]])
@@ -113,10 +104,11 @@ def mirror(
 
 def _iter_parsed(state: MirrorState, pruned: list[tuple[str, str]]) -> Iterator[ParsedRecord]:
     for collection_name, body in state.iter_pending_records():
-        parsed = _parse_valpha(COLLECTIONS[collection_name], body)
+        collection = COLLECTIONS[collection_name]
+        parsed = _parse_valpha(collection, body)
         yield parsed
         if not parsed.problems:
-            yield from _iter_details(collection_name, json.loads(body))
+            yield from _iter_details(collection, json.loads(body))
     for body in state.iter_pending_changes():
         yield _parse_v1(json.loads(body))
     for collection_name, record_id in pruned:
@@ -130,13 +122,21 @@ def _parse_valpha(collection: Collection, body: bytes) -> ParsedRecord:
     return parsed
 
 
-def _iter_details(collection: str, record: dict[str, Any]) -> Iterator[ParsedRecord]:
-    """Return the records in the lists of one that v-alpha has no collection of, by id and name."""
-    for relation_list, target_collection in _DETAIL_LISTS[collection]:
+def _iter_details(collection: Collection, record: dict[str, Any]) -> Iterator[ParsedRecord]:
+    """Yield the records in the lists of one that v-alpha has no collection of, such as contrasts, by id and name."""
+    for relation_list, target_collection in _list_details(collection):
         for entry in record.get(relation_list.key, ()):
             if entry.get("name") and isinstance(entry["name"], str):
                 fields = {"id": entry[relation_list.id_key], "name": entry["name"]}
                 yield ParsedRecord(0, target_collection, fields=fields)
+
+
+def _list_details(collection: Collection) -> Iterator[tuple[RelationList, str]]:
+    """Yield the lists of related records that v-alpha has no collection of, with their collection."""
+    for relation_list in collection.relation_lists.values():
+        for path in () if relation_list.is_derived else relation_list.paths.values():
+            if not COLLECTIONS[path.collections[0]].in_valpha:
+                yield relation_list, path.collections[0]
 
 
 def _parse_v1(record: dict[str, Any]) -> ParsedRecord:

@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 from lexarium.client.transport import HttpResponse, Request, Transport
 from lexarium.domain.errors import LexariumError
-from lexarium.domain.identifiers import is_id_too_long
+from lexarium.domain.identifiers import MAIN_VOCABULARY, is_id_too_long
 from lexarium.domain.progress import ProgressCallback
-from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY
+from lexarium.domain.schema.collections import VOCABULARY
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.json.stream import iter_objects
 from lexarium.formats.parsed import ParseError
 from lexarium.store.imports.mirror_state import ListedRecord, MirrorState
@@ -82,7 +83,7 @@ class Fetcher:
 
     def fetch_lists(self, *, refetch_all: bool) -> None:
         """Fetch the changed lists of a v-alpha server, then the changed records."""
-        for collection in COLLECTIONS.values():
+        for collection in VOCABULARIES[MAIN_VOCABULARY].collections:
             if collection.in_valpha:
                 self._fetch_list(collection.name, self._save_list)
         self._fetch_list("search", self._check_search_list)
@@ -166,8 +167,7 @@ class Fetcher:
         while changes:
             last_key = _build_change_key(changes[-1])
             seq = _parse_seq(last_key)
-            records = [change for change in changes if change.get("collection") != VOCABULARY.local_name]
-            bodies = [(change["id"], to_canonical_json(change["record"])) for change in records]
+            bodies = [(change["id"], to_canonical_json(change["record"])) for change in changes if _is_main(change)]
             self.state.save_changes(bodies, last_key)
             self.progress("fetching", seq, max(revision, seq))
             changes = self._fetch_page(seq) if seq < revision else []
@@ -186,6 +186,12 @@ class Fetcher:
         except (ValueError, KeyError, TypeError):
             raise self.source.build_error(target, "does not respond with changes") from None
         return changes
+
+
+def _is_main(change: _Json) -> bool:
+    """Return whether a change is one of a record of the main vocabulary. Servers with no other do not name it."""
+    is_head = change.get("collection") == VOCABULARY.local_name
+    return not is_head and change.get("vocabulary", MAIN_VOCABULARY) == MAIN_VOCABULARY
 
 
 def _build_change_key(change: _Json) -> str:
