@@ -44,6 +44,7 @@ from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.polling import wait_until
 from tests.support.postgres import open_sqlalchemy
+from tests.support.vocabularies import add_concept, create_vocabulary, purge_vocabulary, remove_vocabulary
 
 pytestmark = pytest.mark.both_engines
 
@@ -72,6 +73,17 @@ def test_a_write_stores_the_record_and_its_log_entry(database: Database) -> None
     assert stored.version == 2
     assert stored.body == parse_record("concept", rows[2].document).rendered.body
     assert database.get_position().revision == 3
+
+
+def test_counts_do_not_include_records_of_a_purged_vocabulary(database: Database) -> None:
+    for local_id in ("frog", "newt"):
+        create_vocabulary(database, "pond")
+        add_concept(database, "pond", local_id, {"en": local_id})
+        with database.read() as snapshot:
+            counts = database.counts.count_at(snapshot, read_position(snapshot).revision)
+        assert counts["pond/concept", "published"] == 1
+        remove_vocabulary(database, "pond")
+        purge_vocabulary(database, "pond")
 
 
 def test_a_failed_write_stores_nothing(database: Database) -> None:

@@ -123,7 +123,7 @@ def show(slug: SlugArgument, json_output: JsonOption = False, database: Database
     shown = head_records.get_vocabulary(slug, removed=True)
     with store.read() as snapshot:
         counts = head_records.count_records(snapshot)
-        collections = head_records.count_by_collection(snapshot, slug)
+        collections = head_records.count_by_collection(snapshot, shown)
     if json_output:
         print(json.dumps({**_serialize(shown, counts), "collections": collections}))
         return

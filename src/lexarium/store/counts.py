@@ -30,7 +30,7 @@ class RecordCounts:
 
     def __init__(self) -> None:
         self._latest: tuple[Position, Counter[tuple[str, str]]] | None = None
-        self._cache: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
+        self._cache: dict[tuple[str, int, int], Counter[tuple[str, str]]] = {}
 
     def count_at(self, connection: Connection, revision: int) -> Counter[tuple[str, str]]:
         """Return the number of records at a revision, by collection and state."""
@@ -38,18 +38,19 @@ class RecordCounts:
         if position.revision - revision <= _MAX_LAG:
             return self._compute(connection, position, revision)
         cache = self._cache  # another thread may replace it meanwhile
-        counts = cache.get((position.epoch, revision))
+        key = position.epoch, position.vocabularies, revision
+        counts = cache.get(key)
         if counts is None:
             if len(cache) >= _MAX_CACHED:
                 cache = self._cache = {}
-            counts = cache[position.epoch, revision] = self._compute(connection, position, revision)
+            counts = cache[key] = self._compute(connection, position, revision)
         return counts
 
     def _compute(self, connection: Connection, position: Position, revision: int) -> Counter[tuple[str, str]]:
         if revision < position.revision / 2:
             return _count_changes(connection, 0, revision)
         latest = self._latest
-        if latest is None or latest[0].epoch != position.epoch or latest[0].revision > position.revision:
+        if latest is None or not _is_prefix(latest[0], position):
             rows = connection.execute(_SELECT_COUNTS)
             latest = position, Counter({(collection, state): number for collection, state, number in rows})
             self._latest = latest
@@ -61,6 +62,12 @@ class RecordCounts:
         if revision > latest_position.revision + _MAX_LAG:
             self._latest = position._replace(revision=revision), counts
         return counts
+
+
+def _is_prefix(earlier: Position, position: Position) -> bool:
+    """Return whether the changes up to a position are part of another. A purged vocabulary takes its changes along."""
+    is_same = (earlier.epoch, earlier.vocabularies) == (position.epoch, position.vocabularies)
+    return is_same and earlier.revision <= position.revision
 
 
 def _count_changes(connection: Connection, after: int, until: int) -> Counter[tuple[str, str]]:

@@ -130,11 +130,10 @@ def count_records(snapshot: Snapshot) -> Counter[str]:
     return counts
 
 
-def count_by_collection(snapshot: Snapshot, slug: str) -> dict[str, int]:
+def count_by_collection(snapshot: Snapshot, vocabulary: Vocabulary) -> dict[str, int]:
     """Return the number of published records of each collection of a vocabulary, by its name there."""
     counts = vocabularies.count_records(snapshot)
-    names = VOCABULARIES[slug].schema.collections
-    return {name: counts.get(qualify_name(slug, name), 0) for name in names}
+    return {name: counts.get(qualify_name(vocabulary.slug, name), 0) for name in vocabulary.schema.collections}
 
 
 def _find_head(snapshot: Snapshot, slug: str) -> Change | None:

@@ -207,15 +207,23 @@ def _to_values(body: VocabularyChange) -> dict[str, Any]:
 def _respond(
     context: RequestContext, transaction: Transaction, vocabulary: Vocabulary, status: int = 200
 ) -> WriteResponse:
-    content = _serialize(context, transaction.flush(), vocabulary)
+    # The cached counts must not include what is not committed.
+    counts = head_records.count_by_collection(transaction.flush(), vocabulary)
+    content = _serialize(context, transaction.flush(), vocabulary, counts)
     location = f"{V1_PATH}/vocabularies/{vocabulary.slug}" if status == 201 else None
     return WriteResponse(status, content, location, f'"{content["version"]}"')
 
 
-def _serialize(context: RequestContext, snapshot: Snapshot, vocabulary: Vocabulary) -> models.Vocabulary:
-    version = head_records.get_version(snapshot, vocabulary.slug)
+def _count_records(context: RequestContext, snapshot: Snapshot, vocabulary: Vocabulary) -> dict[str, int]:
     counts = context.site.database.counts.count_at(snapshot, get_position(snapshot).revision)
     names = vocabulary.schema.collections
+    return {name: counts[qualify_name(vocabulary.slug, name), RecordState.PUBLISHED] for name in names}
+
+
+def _serialize(
+    context: RequestContext, snapshot: Snapshot, vocabulary: Vocabulary, counts: dict[str, int] | None = None
+) -> models.Vocabulary:
+    version = head_records.get_version(snapshot, vocabulary.slug)
     valpha, slug = find_valpha_vocabulary(), vocabulary.slug
     return {
         "slug": slug,
@@ -234,7 +242,7 @@ def _serialize(context: RequestContext, snapshot: Snapshot, vocabulary: Vocabula
         "valpha": valpha is not None and valpha.slug == slug,
         "removed": vocabulary.is_removed,
         "version": version,
-        "counts": {name: counts[qualify_name(slug, name), RecordState.PUBLISHED] for name in names},
+        "counts": _count_records(context, snapshot, vocabulary) if counts is None else counts,
     }
 
 
