@@ -193,10 +193,11 @@ def test_undoing_an_import_keeps_its_vocabulary(server: Server, admin: V1Client,
     assert result.returncode == 0, result.stderr
     last = server.get("/api/v1/changes").json["items"][-1]
     assert (last["collection"], last["record"]["name"]) == ("concept", "Owl")
+    admin.send("POST", "vocabularies/birds/collections/concept", {"id": "b:2", "name": "Wren"})
     database = open_database(server.url)
     caller = Caller(add_account(database, "Ada", Role.CURATOR), Role.CURATOR, "tok_test")
     database.run_write(lambda transaction: undo_import(transaction, caller, 0, last["seq"]))
     database.close()
     assert server.get("/api/v1/vocabularies/birds").status == 200
     changes = server.get("/api/v1/changes").json["items"]
-    assert [change["action"] for change in changes if change["seq"] > last["seq"]] == ["revert"]
+    assert [change["action"] for change in changes if change["seq"] > last["seq"]] == ["create", "revert"]

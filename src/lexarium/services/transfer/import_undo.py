@@ -39,7 +39,9 @@ def undo_import(transaction: Transaction, caller: Caller, after_seq: int, last_s
     connection, scope = transaction.flush(), get_read_scope(caller)
     is_import = is_single_import(connection, scope, after_seq, last_seq)
     count = min(last_seq - after_seq, MAX_CHANGES + 1) if is_import else 0
-    changes = revisions.list_since(connection, after_seq, count, ChangeFilter(tuple(COLLECTIONS)))
+    # Those of head records are left out, so that later changes follow.
+    following = revisions.list_since(connection, after_seq, count, ChangeFilter(tuple(COLLECTIONS)))
+    changes = [change for change in following if change.seq <= last_seq]
     if not 0 < count <= MAX_CHANGES or not all(scope.includes(change.record_id) for change in changes):
         raise Conflict(f"These are not the changes of one import, or more than {MAX_CHANGES:,}.")
     latest = change_log.find_latest(connection, [change.record_id for change in changes])
