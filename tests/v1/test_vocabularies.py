@@ -481,6 +481,15 @@ def test_roles_in_a_purged_vocabulary_do_not_apply_to_a_new_one_of_the_same_name
     assert admin.send("GET", "vocabularies/burrow", Authorization=f"Bearer {token}").status == 404
 
 
+def test_records_of_any_vocabulary_are_filtered_by_class(admin: VocabularyClient) -> None:
+    admin.send("POST", "vocabularies", {"slug": "minds", "title": "Minds", "schema": "cognitive-atlas"})
+    label = admin.add("minds", "concept_class", name="Memory")
+    record = admin.add("minds", "concept", name="recall", id_concept_class=label["id"])
+    admin.add("minds", "concept", name="fear")
+    listed = admin.read(f"vocabularies/minds/collections/concept?class={label['id']}")
+    assert [item["id"] for item in listed["items"]] == [record["id"]]
+
+
 def test_a_record_of_any_vocabulary_is_read_as_rdf(admin: VocabularyClient) -> None:
     admin.add("uat", "concept", id="uat:rdf", name="Comet", relations={"exactMatch": ["wd:Q3559"]})
     turtle = admin.server.get("/id/uat:rdf", Accept="text/turtle")

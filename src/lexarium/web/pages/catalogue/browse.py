@@ -133,7 +133,7 @@ def show_collection(page: Page) -> Response:
             "group_name": find_names(snapshot, [filters.group_id]).get(filters.group_id) if filters.group_id else None,
             "groups": [] if statistics is None else statistics.groups.get(collection.name, []),
             "initials": _list_initials(statistics, collection),
-            "has_classes": "id_concept_class" in collection.fields,
+            "has_classes": collection.class_field is not None,
             "has_tree": _has_tree(page, snapshot, collection),
             "flaggable": "flag_for_curator" in collection.fields,
             "next": listed.last_id
@@ -153,7 +153,7 @@ def _parse_filter(page: Page, collection: Collection) -> BrowseFilter:
         collection.name,
         start=params.get("from", ""),
         after=_qualify(collection, params.get("after")),
-        class_id=_qualify(collection, params.get("class")) if "id_concept_class" in collection.fields else None,
+        class_id=_qualify(collection, params.get("class")) if collection.class_field is not None else None,
         flagged=bool(params.get("flagged")) and "flag_for_curator" in collection.fields,
         group_id=_qualify(collection, params.get("group")) if collection.grouping_types else None,
         language=format_tag(tag) if tag and find_tag_problem(tag) is None else None,

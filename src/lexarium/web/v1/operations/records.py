@@ -189,7 +189,7 @@ def list_records(context: RequestContext, query: _ListParameters) -> Response:
             state=query.state,
             ids=None if query.ids is None else tuple(map(qualify, split_commas([query.ids]))),
             name_key=None if query.name is None else name_key(query.name),
-            class_id=query.class_,
+            class_id=None if query.class_ is None else qualify(query.class_),
             owner=query.user,
             flagged=query.flagged,
             updated_since=None if query.updated_since is None else parse_timestamp(query.updated_since),
