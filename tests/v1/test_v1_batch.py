@@ -26,7 +26,7 @@ def test_a_line_can_refer_to_records_created_by_earlier_lines(shared_server: Ser
         curator,
         {**build_create_line("label", "concept_class"), "as": "label"},
         {**build_create_line("top", id_concept_class="$label"), "as": "top"},
-        {**build_create_line("leaf", relations={"KINDOF": ["$top"]}), "as": "leaf"},
+        {**build_create_line("leaf", relations={"KINDOF": [{"target": "$top"}]}), "as": "leaf"},
         {**build_create_line("other"), "as": "o-1_X"},
         {"op": "relate", "id": "$leaf", "relation": "PARTOF", "target": "$o-1_X"},
         {"op": "update", "id": "$o-1_X", "change": {"relations": {"KINDOF": ["$top"]}, "id_concept_class": "$label"}},

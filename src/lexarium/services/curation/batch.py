@@ -176,10 +176,19 @@ class _Batch:
         resolved = {
             name: resolve(f"{part}/{name}", value) if name in _CLASS_FIELDS else value for name, value in draft.items()
         }
+
+        def resolve_target(location: str, entry: Any) -> Any:
+            # One with qualifiers.
+            if isinstance(entry, dict) and "target" in entry:
+                return {**entry, "target": resolve(f"{location}/target", entry["target"])}
+            return resolve(location, entry)
+
         relations = draft.get("relations")
         if isinstance(relations, dict):
             resolved["relations"] = {
-                name: [resolve(f"{part}/relations/{name}/{index}", target) for index, target in enumerate(targets)]
+                name: [
+                    resolve_target(f"{part}/relations/{name}/{index}", target) for index, target in enumerate(targets)
+                ]
                 if isinstance(targets, list)
                 else targets
                 for name, targets in relations.items()
