@@ -303,6 +303,27 @@ def test_any_statements_are_unchanged_after_write_read_edit_revert_and_json_line
     database.close()
 
 
+def test_classes_and_names_of_lines_without_versions_are_those_of_their_vocabulary(
+    database: Database, tmp_path: Path
+) -> None:
+    create_vocabulary(database, "minds", schema="cognitive-atlas")
+    concept = COLLECTIONS["minds/concept"]
+    name, kind = concept.field_predicates["name"], concept.field_predicates["id_concept_class"]
+    broader = concept.relation_predicates["KINDOF"]
+    lines = [
+        {"lexarium": "jsonl", "format": 2, "vocabulary": "minds"},
+        {"collection": "concept_class", "id": "c:1", "statements": {name: ["Memory"]}},
+        {"collection": "concept", "id": "m:1", "statements": {name: ["recall"], kind: [{"ref": "c:1"}]}},
+        {"collection": "concept", "id": "m:2", "statements": {name: ["free recall"], kind: [{"ref": "c:2"}]}},
+        {"collection": "concept", "id": "m:3", "statements": {name: ["cued recall"], broader: [{"ref": "m:1"}]}},
+    ]
+    path = tmp_path / "minds.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    report = run_import(database, ImportRequest([path]))
+    assert [item.detail for item in report.warnings.items] == ["the class c:2 is not in the catalogue"]
+    assert report.names == {"m:3": "cued recall", "m:1": "recall"}
+
+
 def test_lines_of_an_unknown_vocabulary_are_rejected(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "garden.jsonl"
     path.write_text('{"lexarium":"jsonl","format":2,"vocabulary":"garden"}\n{"id":"gd:1","statements":{}}\n')

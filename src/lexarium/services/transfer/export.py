@@ -33,7 +33,7 @@ def export_records(  # noqa: PLR0913
     database: Database,
     vocabulary: Vocabulary,
     format: Format,
-    collections: Sequence[Collection] = tuple(COLLECTIONS.values()),
+    collections: Sequence[Collection] | None = None,
     *,
     release: str | None = None,
     as_of: int | None = None,
@@ -41,6 +41,8 @@ def export_records(  # noqa: PLR0913
     losses: WarningCounter | None = None,
 ) -> Iterator[bytes]:
     """Return the records of collections as one document, in chunks; raise LexariumError before the first one.
+
+    Default: all collections of the vocabulary.
 
     The export of a release or an earlier revision has the same bytes as one made then. Records are read in batches,
     each in a short transaction: this takes constant memory, and a slow reader blocks nothing.
@@ -50,6 +52,7 @@ def export_records(  # noqa: PLR0913
     if not format.can_write:
         writable = ", ".join(item.name for item in FORMATS.values() if item.can_write)
         raise LexariumError(f"The format {format.name} can only be imported; export formats: {writable}.")
+    collections = vocabulary.collections if collections is None else collections
     collections = sorted(collections, key=lambda item: item.local_name not in format.leading_collections)
     revision = database.run_read(resolve_revision, release, as_of, vocabulary.slug)
     items = format.items

@@ -11,7 +11,7 @@ from lexarium.domain.editing.edit import list_changed_fields
 from lexarium.domain.editing.import_merge import ConflictPreference, ImportedRecord
 from lexarium.domain.errors import VersionConflict
 from lexarium.domain.hierarchy import find_cycles, format_cycle
-from lexarium.domain.identifiers import SYSTEM_USER_ID, get_local_id, split_id
+from lexarium.domain.identifiers import SYSTEM_USER_ID, get_local_id, qualify_id, split_id
 from lexarium.domain.labels import Alias
 from lexarium.domain.progress import ProgressCallback
 from lexarium.domain.record import Record, RecordState, Relation, build_simple_document
@@ -33,6 +33,7 @@ from lexarium.services.transfer.import_report import (
     ProblemList,
     list_value_changes,
 )
+from lexarium.services.transfer.name_check import report_relation_names
 from lexarium.store import change_log, records, relations
 from lexarium.store.change_log import RecordWrite, VersionRow
 from lexarium.store.database import Database
@@ -47,7 +48,6 @@ from lexarium.store.vocabularies import replace_derived_rows, update_derived_row
 # Source of what imports by field have only added.
 _ADDITIONS = "lexarium:added"
 _PUBLISHED = RecordState.PUBLISHED.value
-_CLASS_COLLECTIONS = {name for collection in COLLECTIONS.values() for name in collection.class_fields.values()}
 
 
 @dataclass
@@ -68,6 +68,7 @@ class ImportApplier:
 
     def __post_init__(self) -> None:
         self._connection = self.transaction.flush()
+        self._class_collections = {name for item in COLLECTIONS.values() for name in item.class_fields.values()}
         self._at = now_ms()
         self._existing_count = records.count(self._connection)
         self._has_relations = relations.has_any(self._connection)
@@ -107,9 +108,7 @@ class ImportApplier:
                 progress("writing", done, total)
         self._warn_several_classes()
         self._warn_missing_targets()
-        listed = (*self.report.added_relations, *self.report.removed_relations)
-        endpoints = {endpoint_id for relation in listed for endpoint_id in (relation.source, relation.target)}
-        self.report.names = records.find_names(self._connection, sorted(endpoints))
+        report_relation_names(self._connection, self.report)
         self._problems.raise_if_any()
         if self._outdated_id:
             raise VersionConflict(
@@ -159,7 +158,7 @@ class ImportApplier:
         if self._existing_count:
             for targets in self.stage.iter_targets():
                 self._survivors |= resolve_survivors(self._connection, targets)
-            for name in _CLASS_COLLECTIONS:
+            for name in self._class_collections:
                 merged_classes = records.find_ids_in_state(self._connection, name, RecordState.MERGED)
                 self._class_survivors |= resolve_survivors(self._connection, merged_classes)
         if self._survivors:
@@ -445,9 +444,9 @@ class ImportApplier:
 
     def _collect_references(self, collection: Collection, fields: Fields, item: StagedRecord) -> None:
         for name in collection.class_fields:
-            value = fields[name]
-            if value and value not in self._reference_locations:
-                self._reference_locations[value] = self._locate(item)
+            class_id = qualify_id(collection.vocabulary, fields[name] or "")
+            if fields[name] and class_id not in self._reference_locations:
+                self._reference_locations[class_id] = self._locate(item)
 
     def _locate(self, item: StagedRecord) -> str:
         return self.stage.format_location(item.source, item.line)
@@ -459,11 +458,11 @@ class ImportApplier:
         existing = records.find_collections(self._connection, class_ids)
         for class_id in class_ids:
             if class_id not in existing:
-                warnings.add(self._reference_locations[class_id], f"the class {class_id} is not in the catalogue")
-            elif existing[class_id] not in _CLASS_COLLECTIONS:
-                warnings.add(
-                    self._reference_locations[class_id], f"the class {class_id} is {add_article(existing[class_id])}"
-                )
+                message = f"the class {get_local_id(class_id)} is not in the catalogue"
+                warnings.add(self._reference_locations[class_id], message)
+            elif existing[class_id] not in self._class_collections:
+                message = f"the class {get_local_id(class_id)} is {add_article(existing[class_id])}"
+                warnings.add(self._reference_locations[class_id], message)
         if not self.report.relations_added:
             return
         dangling_count = integrity.count_dangling_relations(self._connection, self.report.vocabulary)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from lexarium.domain.change import Change
 from lexarium.domain.editing.import_merge import RecordValues, to_values
 from lexarium.domain.editing.merge import redirect_merged_targets
+from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.record import Record, Relation, build_relations, group_targets
 from lexarium.domain.schema.collections import Collection
 from lexarium.store import revisions
@@ -123,5 +124,6 @@ def _list_history_versions(
 def redirect_class_fields(collection: Collection, fields: RecordValues, survivors: Mapping[str, str]) -> None:
     """Replace merged classes by their survivors."""
     for name in collection.class_fields:
-        if fields.get(name) in survivors:
-            fields[name] = survivors[fields[name]]
+        survivor = survivors.get(qualify_id(collection.vocabulary, fields.get(name) or ""))
+        if survivor is not None:
+            fields[name] = get_local_id(survivor)

@@ -15,6 +15,10 @@ from lexarium.services.access.permissions import REQUIRED_ROLE, Caller, Permissi
 from lexarium.services.vocabularies.access import get_read_scope
 
 
+class RollBackDryRun(Exception):
+    """Roll back the transaction of a dry run."""
+
+
 class ImportMode(StrEnum):
     """Effect of an import on existing records."""
 

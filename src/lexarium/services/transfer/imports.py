@@ -22,6 +22,7 @@ from lexarium.services.transfer import import_history
 from lexarium.services.transfer.import_apply import ImportApplier
 from lexarium.services.transfer.import_heads import HeadStage
 from lexarium.services.transfer.import_report import ImportReport, ProblemList
+from lexarium.services.transfer.import_request import RollBackDryRun
 from lexarium.services.transfer.import_staging import RecordStager
 from lexarium.services.transfer.name_check import report_repeated_names
 from lexarium.store.database import Database
@@ -32,10 +33,6 @@ from lexarium.store.records import BATCH_SIZE
 _DEFAULT_VOCABULARY = Vocabulary()
 _NO_MAPPING: Mapping[str, str] = {}
 _PROGRESS_INTERVAL = 100
-
-
-class _RollBackDryRun(Exception):
-    """Roll back the transaction of a dry run."""
 
 
 def import_files(  # noqa: PLR0913
@@ -201,7 +198,7 @@ class _ImportRun:
         is_large = self._stage.added_count + self._stage.history.added_count > BATCH_SIZE
         with (
             self.database.initial_load() if is_large else nullcontext(),
-            suppress(_RollBackDryRun),
+            suppress(RollBackDryRun),
             self.database.write() as transaction,
         ):
             self.report.base_revision = transaction.revision
@@ -224,7 +221,7 @@ class _ImportRun:
             base_values.mark_import(transaction, self.actor)
             self.report.last_revision = transaction.revision
             if self.dry_run:
-                raise _RollBackDryRun
+                raise RollBackDryRun
         return self.report
 
     def _add_problem(self, source: str, error: ParseError) -> None:

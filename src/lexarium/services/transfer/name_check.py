@@ -1,9 +1,9 @@
-"""Report names that several records of a class have, or nearly have, after an import."""
+"""Report names after an import: of related records, and those that several records of a class have or nearly have."""
 
 from collections.abc import Iterable, Sequence, Set
 from contextlib import closing
 
-from lexarium.domain.identifiers import get_local_id
+from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.search.analysis.folding import fold
 from lexarium.search.near_names import NearNames
@@ -17,6 +17,14 @@ MAX_NEAR_NAMES = 10_000
 # Ids that a warning lists.
 _MAX_LISTED = 10
 _LOCATION = "names"
+
+
+def report_relation_names(snapshot: Snapshot, report: ImportReport) -> None:
+    """Add the names of the records whose relations a report lists."""
+    listed = (*report.added_relations, *report.removed_relations)
+    ids = {qualify_id(report.vocabulary, end) for item in listed for end in (item.source, item.target)}
+    names = records.find_names(snapshot, sorted(ids))
+    report.names = {get_local_id(record_id): name for record_id, name in names.items()}
 
 
 def report_repeated_names(

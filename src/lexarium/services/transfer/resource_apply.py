@@ -17,7 +17,7 @@ from lexarium.domain.editing.statement_merge import (
 from lexarium.domain.hierarchy import find_cycles
 from lexarium.domain.identifiers import get_local_id, split_id
 from lexarium.domain.progress import ProgressCallback
-from lexarium.domain.record import Record, RecordState, Relation, get_text, parse_record
+from lexarium.domain.record import Record, RecordState, get_text, parse_record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.statement import Reference, Statement, Text, normalize
@@ -317,7 +317,7 @@ class ResourceApplier:
         added, removed = sorted(new - old), sorted(old - new)
         change_log.update_relations(self.transaction, added, removed)
         vocabularies.update_derived_rows(self.transaction, before, after)
-        self.report.add_relations([_to_local(item) for item in added], [_to_local(item) for item in removed])
+        self.report.add_relations(added, removed)
 
     def _add_to_report(self, kind: AffectedKind, record: Record, old: Record | None = None) -> None:
         changes = list_value_changes(old, record) if old and self.report.has_room(kind) else ()
@@ -406,7 +406,3 @@ def _join_states(first: Record, other: Record) -> Record:
         if all(item[:2] != further[:2] for item in first.statements):
             first = first.add_statements([further])
     return replace(first, replaced_by=first.replaced_by or other.replaced_by, iri=first.iri or other.iri)
-
-
-def _to_local(relation: Relation) -> Relation:
-    return Relation(get_local_id(relation.source), relation.relation, get_local_id(relation.target))

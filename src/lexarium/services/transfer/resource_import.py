@@ -25,8 +25,8 @@ from lexarium.formats.resources import ResourceDocument, ResourceOptions, Source
 from lexarium.formats.tables.header import is_main_table
 from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.transfer.import_report import ImportReport, ProblemList, list_statement_changes
-from lexarium.services.transfer.import_request import ImportMode, ImportRequest
-from lexarium.services.transfer.name_check import report_repeated_names
+from lexarium.services.transfer.import_request import ImportMode, ImportRequest, RollBackDryRun
+from lexarium.services.transfer.name_check import report_relation_names, report_repeated_names
 from lexarium.services.transfer.resource_adoption import RecordAdopter
 from lexarium.services.transfer.resource_apply import ResourceApplier, build_group_key, extend_base
 from lexarium.services.transfer.resource_staging import ResourceStager
@@ -40,10 +40,6 @@ from lexarium.store.transaction import Transaction
 # Records of a file that are looked for in each vocabulary.
 _MAX_SAMPLE = 1_000
 _NO_VOCABULARY = "does not name its vocabulary; choose one with --vocabulary."
-
-
-class _RollBackDryRun(Exception):
-    """Roll back the transaction of a dry run."""
 
 
 def import_resources(
@@ -73,7 +69,7 @@ def import_resources(
     described.sort(key=lambda item: not item[2].schema)
     if not request.vocabulary and not described[0][2].schema:
         request = replace(request, vocabulary=_find_subject(database, request, *described[0][:2]))
-    with ExitStack() as stack, suppress(_RollBackDryRun), database.write() as transaction:
+    with ExitStack() as stack, suppress(RollBackDryRun), database.write() as transaction:
         # If nothing is committed, a vocabulary that the import has created is not there.
         stack.callback(database.run_read, database.follow_vocabularies)
         report.base_revision = transaction.revision
@@ -100,13 +96,10 @@ def import_resources(
             base_values.mark_import(transaction, request.actor)
         imported_ids = chain.from_iterable(stager.stage.iter_ids() for stager in stagers.values())
         report_repeated_names(transaction.flush(), report, target.slug, imported_ids)
-        listed = (*report.added_relations, *report.removed_relations)
-        ends = {qualify_id(target.slug, end) for item in listed for end in (item.source, item.target)}
-        names = records.find_names(transaction.flush(), sorted(ends))
-        report.names = {get_local_id(record_id): name for record_id, name in names.items()}
+        report_relation_names(transaction.flush(), report)
         report.last_revision = transaction.revision
         if request.dry_run:
-            raise _RollBackDryRun
+            raise RollBackDryRun
     return report
 
 
@@ -284,7 +277,7 @@ def _open_vocabulary(  # noqa: PLR0913, PLR0917 (a step of an import)
     description = descriptions[0]
     slug = request.vocabulary or _choose_slug(description, request)
     if not slug:
-        raise InvalidInput(f"{name} does not name its vocabulary; choose one with --vocabulary.")
+        raise InvalidInput(f"{name} {_NO_VOCABULARY}")
     if not request.vocabulary:
         for other in descriptions[1:]:
             other_slug = _choose_slug(other, request)
