@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from lexarium.domain.editing.edit import flatten_fields
+from lexarium.domain.editing.validation import is_object
 from lexarium.domain.errors import FieldProblem, InvalidInput, LexariumError, NotFound, VersionConflict
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.record import Record
@@ -179,7 +180,7 @@ class _Batch:
 
         def resolve_target(location: str, entry: Any) -> Any:
             # One with qualifiers.
-            if isinstance(entry, dict) and "target" in entry:
+            if is_object(entry):
                 return {**entry, "target": resolve(f"{location}/target", entry["target"])}
             return resolve(location, entry)
 
