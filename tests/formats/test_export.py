@@ -40,6 +40,7 @@ from lexarium.web.v1.operations.export import ExportParameters
 from lexarium.web.v1.operations.export import export as served_export
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.imports import build_term
+from tests.support.polling import wait_until
 from tests.support.record_editor import RecordEditor
 from tests.support.server import Server, run_cli
 from tests.support.terminal import run_in_terminal
@@ -267,6 +268,8 @@ def test_slow_readers_of_exports_block_no_other_requests(
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.append(connection)
         assert server.post_json("/api/v-alpha/task", {"name": "meanwhile"}, token).status == 201
+        # On a busy machine, starting the others may take all places for heavy requests for a moment.
+        wait_until(lambda: server.get(f"{EXPORT_PATH}?collection=task").status == 200)
         assert server.get(f"{EXPORT_PATH}?collection=task").json[0]["name"] == "meanwhile"
         for connection in slow:
             connection.close()

@@ -191,3 +191,8 @@ def test_a_revert_to_the_current_version_changes_nothing(shared_server: Server, 
     record = create(shared_server, admin, "contrast")
     response = send(shared_server, admin, f"POST /contrast/{record['id']}/revert", {"version": 1}, 1)
     assert (response.status, response.json) == (200, record)
+
+
+def test_a_missing_body_is_reported_as_empty(shared_server: Server, admin: str) -> None:
+    response = send(shared_server, admin, "POST /concept")
+    assert (response.status, response.json["detail"]) == (400, "Request body is empty: JSON is expected.")

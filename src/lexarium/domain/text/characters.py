@@ -84,7 +84,7 @@ def format_json_error(text: bytes, error: ValueError) -> str:
         # The JSON decoder would report the first character.
         line = text.count(b"\n", 0, decode_error.start) + 1
         return f"is not valid UTF-8 at byte {decode_error.start + 1}, line {line}."
-    return f"is not valid JSON: {error}."
+    return f"is not valid JSON: {error}." if text.strip() else "is empty: JSON is expected."
 
 
 def _format_code_point(match: re.Match[str] | None) -> str | None:

@@ -1,18 +1,19 @@
-// How far something is, told as it goes on; once it is through, the page that tells of it.
+// Update the progress bar of an import, and reload the page when the import has finished.
 
-const place = document.querySelector("[data-progress]");
+const progress = document.querySelector("[data-progress]");
 
-async function look() {
+async function update() {
   try {
-    const answer = await fetch(location.href, { cache: "no-store" });
-    if (!answer.ok) throw new Error(answer.statusText);
-    const now = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-progress]");
-    if (!now) return location.reload();
-    place.querySelector("[role=status]").textContent = now.querySelector("[role=status]").textContent;
-    place.querySelector("progress").value = now.querySelector("progress").value;
-    place.querySelector("progress").max = now.querySelector("progress").max;
-  } catch { /* the server is away for a moment */ }
-  setTimeout(look, 1000);
+    const response = await fetch(location.href, { cache: "no-store" });
+    if (!response.ok) throw new Error(response.statusText);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const current = page.querySelector("[data-progress]");
+    if (!current) return location.reload();
+    progress.querySelector("[role=status]").textContent = current.querySelector("[role=status]").textContent;
+    progress.querySelector("progress").value = current.querySelector("progress").value;
+    progress.querySelector("progress").max = current.querySelector("progress").max;
+  } catch { /* The server cannot be reached: try again. */ }
+  setTimeout(update, 1000);
 }
 
-setTimeout(look, 500);
+setTimeout(update, 500);
