@@ -1,4 +1,4 @@
-// Buttons that copy a text of the page. They show only where there are scripts; the text can be selected without.
+// Buttons that copy a text of the page. Without scripts they are hidden, and the text can be selected.
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.setAttribute("aria-live", "polite");

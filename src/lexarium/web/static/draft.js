@@ -1,4 +1,4 @@
-// A form that shows beside it what it will become, and what is called alike. Without this a button shows the same.
+// Preview a form and similar names beside it. Without scripts, a button shows the same.
 
 const WAIT = 300;
 const form = document.querySelector("form[data-draft]"), place = document.querySelector("[data-preview]");
@@ -13,13 +13,13 @@ async function look() {
     if (!answer.ok) return;
     const piece = document.createElement("template");
     piece.innerHTML = await answer.text();
-    // What is announced when it changes must stay the same element, and change only if it differs.
+    // A live region must stay the same element, and change only if its text differs.
     const said = place.querySelector("[role=status]"), now = piece.content.querySelector("[role=status]");
     if (said.innerHTML !== now.innerHTML) said.replaceChildren(...now.childNodes);
     now.remove();
     while (said.nextSibling) said.nextSibling.remove();
     place.append(piece.content);
-  } catch { /* What was shown stays. */ }
+  } catch { /* Keep the last preview. */ }
 }
 
 form.addEventListener("input", () => {

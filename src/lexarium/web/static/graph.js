@@ -1,5 +1,5 @@
-// The graph of a term's relations: expanded node by node, moved and zoomed by mouse and keyboard. The page has it as a
-// picture, and so have the pages of other terms, from which their relations are read.
+// The graph of a term's relations: expand, pan and zoom it by mouse and keyboard. The page contains it as a static SVG;
+// the relations of other terms are read from the SVG of their pages.
 
 const WIDTH = 216, HEIGHT = 30, STEP = 38, LABEL = 24, GAP = 14, CENTRE = 134, COLUMN = 310, MARGIN = 24;
 const figure = document.querySelector("[data-graph]");
@@ -170,7 +170,7 @@ const KEYS = {
 const centreY = svg.viewBox.baseVal.height / 2;
 const status = figure.querySelector(".status"), tools = figure.querySelector(".tools");
 for (const button of tools.children) button.addEventListener("click", KEYS[button.dataset.key]);
-// The picture keeps its size, until more has to fit in.
+// Keep the size until more has to fit in.
 svg.style.height = `${svg.getBoundingClientRect().height}px`;
 tools.hidden = status.hidden = false;
 figure.classList.add("live");

@@ -1,4 +1,4 @@
-// A menu that closes by Escape and by a click elsewhere. Without this it closes by its own button.
+// Close a menu on Escape and on a click elsewhere. Without scripts, its own button closes it.
 
 for (const menu of document.querySelectorAll("details[data-menu]")) {
   menu.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-// The reference: a box that filters the operations, and links that open what they lead to.
+// The API reference: filter the operations, and open the details that a link leads to.
 
 const box = document.querySelector("#filter");
 

@@ -1,4 +1,4 @@
-// Aliases as rows of text, language and scope. Without this, they are lines of a text area, which keeps the value.
+// Aliases as rows of text, language and scope. The value stays in a text area, which is shown without scripts.
 
 const SCOPES = ["exact", "narrow", "broad", "related", "hidden"];
 

@@ -1,5 +1,5 @@
-// Completions as someone types: a combobox with a list, as the ARIA practices have it. Without it the form still works.
-// What is chosen is gone to (at `data-there`, or its own page), or ticked in a form (the field `data-pick`).
+// Suggestions while typing: a combobox with a list, as in the ARIA Authoring Practices. The form works without scripts.
+// Choosing one opens its page (or `data-there`), or selects it in a form (the field `data-pick`).
 
 const WAIT = 80;
 
@@ -97,7 +97,7 @@ function attach(input) {
 
   function take(option) {
     const { id, name, kind, vocabulary } = option.dataset;
-    // The main vocabulary is that of addresses that name none.
+    // Paths without a vocabulary refer to the main one.
     const rest = vocabulary && vocabulary !== "main" && !input.dataset.there ? `?vocabulary=${vocabulary}` : "";
     if ("fill" in input.dataset) {
       input.value = `${name} [${id}]`;

@@ -1,4 +1,4 @@
-// The tree beside a term. What is open stays open while one goes from term to term.
+// The tree beside a term. Open branches stay open from page to page.
 
 const tree = document.querySelector(".beside-term");
 const key = "open-branches";
@@ -21,10 +21,10 @@ async function fetchLevel(address) {
 async function load(details) {
   try {
     details.querySelector(":scope > p")?.replaceWith(await fetchLevel(details.dataset.level));
-  } catch { /* The link stays. */ }
+  } catch { /* Keep the link. */ }
 }
 
-// Put all children in place of some, and keep what is open among them.
+// Replace some children by all of them, and keep branches open.
 async function complete(link) {
   const list = link.closest("ul");
   try {

@@ -1,9 +1,9 @@
-// Light or dark: what the system says, until someone says otherwise. Runs before anything is drawn.
+// Light or dark theme: that of the system unless the user chose one. Runs before the first paint.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const known = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
-  const keep = (theme) => { try { localStorage.setItem("theme", theme); } catch { /* not kept: it holds for this page */ } };
+  const keep = (theme) => { try { localStorage.setItem("theme", theme); } catch { /* Storage is disabled: the choice lasts for this page. */ } };
   const isDark = () => (root.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
   const theme = known();
   if (theme === "light" || theme === "dark") root.dataset.theme = theme;

@@ -1,4 +1,4 @@
-// A tree whose levels are fetched when they are opened, with a pane that describes the selected record. Without this,
+// A tree whose levels are fetched when they are opened, with a pane that describes the selected record. Without scripts,
 // links lead to each level and to each record.
 
 const pane = document.querySelector("[data-pane]");
@@ -19,7 +19,7 @@ async function load(details) {
     level.innerHTML = await response.text();
     attach(level);
     place.replaceWith(...level.childNodes);
-  } catch { /* The link stays. */ }
+  } catch { /* Keep the link. */ }
 }
 
 async function describe(link) {

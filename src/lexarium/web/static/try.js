@@ -1,4 +1,4 @@
-// Forms that send the requests of the reference. The token is read from its field for each request and kept nowhere.
+// Send requests from the API reference. The token is read from its field for each request and not stored.
 
 const MAX_SHOWN = 20_000;
 let description;
@@ -76,7 +76,7 @@ async function send(output, url, options) {
   output.replaceChildren("Sending …");
   const started = performance.now();
   try {
-    // Without the cookie of a session: what counts is the token alone.
+    // Without the session cookie: only the token counts.
     const response = await fetch(url, { ...options, credentials: "omit", cache: "no-store" });
     const text = await response.text(), time = Math.round(performance.now() - started);
     const type = response.headers.get("content-type") ?? "";
