@@ -315,6 +315,7 @@ def test_private_and_removed_vocabularies_appear_in_no_response_without_permissi
         assert response.status not in (200, 300, 308) or not is_about_vocabulary(path), (request, role)
 
 
+@pytest.mark.full
 def test_private_and_removed_vocabularies_are_visible_to_an_admin(
     role_client: RoleClient, secret_tokens: dict[str, str], all_routes: list[RoutePattern]
 ) -> None:
@@ -329,6 +330,7 @@ def test_private_and_removed_vocabularies_are_visible_to_an_admin(
     assert {"/api/v1/search", "/api/v1/suggest", "/search", *READING_PATHS} <= set(seen)
 
 
+@pytest.mark.full
 def test_a_private_default_vocabulary_appears_in_no_response_without_permission(
     role_client: RoleClient, secret_tokens: dict[str, str], all_routes: list[RoutePattern]
 ) -> None:
