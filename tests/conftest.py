@@ -16,6 +16,7 @@ from lexarium.store.maintenance.upgrade import open_database
 from tests.support.browser import CHROMIUM, DRIVER, Browser, is_browser_available, open_browser
 from tests.support.curated_sample import apply_sample_edits
 from tests.support.databases import ENGINES, Databases, DatabaseUrlFactory, run_postgres
+from tests.support.fork_server import start_fork_server
 from tests.support.overrides import apply_overrides
 from tests.support.postgres import ensure_system_user
 from tests.support.server import Server
@@ -45,8 +46,10 @@ settings.register_profile("lexarium", deadline=None, suppress_health_check=[Heal
 settings.load_profile("lexarium")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     apply_overrides()
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        start_fork_server()  # for all test processes
     ensure_system_user()  # before there are several test processes
 
 

@@ -1,6 +1,6 @@
 """Fork `lexarium` commands from a process that has already imported all modules, which saves a second per command.
 
-The test process starts the fork server and sends it requests over a socket: see `ForkedProcess`.
+Test processes send requests to the fork server over a socket: see `ForkedProcess`. They share one server.
 """
 
 import atexit
@@ -44,6 +44,8 @@ _PRELOADED = (
     "encodings.idna",
 )
 _MAX_MESSAGE_BYTES = 1 << 20
+# Environment variable with the name of the server's socket.
+_NAME_VARIABLE = "TEST_FORK_SERVER"
 _ROOT = Path(__file__).parents[2]
 _request_lock = threading.Lock()
 
@@ -118,14 +120,18 @@ class ForkedProcess:
         return self.returncode
 
 
-@cache
-def _start_fork_server() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
-    parent_socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "tests.support.fork_server", str(child_socket.fileno())]
-    process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, pass_fds=[child_socket.fileno()])
-    child_socket.close()
+def start_fork_server() -> None:
+    """Start the fork server for this process and those that it starts. It ends with this process."""
+    name = f"lexarium-fork-server-{os.getpid()}"
+    parent_socket, child_socket = socket.socketpair()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, child_socket:
+        listener.bind(f"\0{name}")
+        listener.listen()
+        descriptors = [listener.fileno(), child_socket.fileno()]
+        command = [sys.executable, "-m", "tests.support.fork_server", *map(str, descriptors)]
+        process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, pass_fds=descriptors)
+    os.environ[_NAME_VARIABLE] = name
     atexit.register(_stop_fork_server, parent_socket, process)
-    return parent_socket, process
 
 
 def _stop_fork_server(parent_socket: socket.socket, process: "subprocess.Popen[bytes]") -> None:
@@ -133,15 +139,25 @@ def _stop_fork_server(parent_socket: socket.socket, process: "subprocess.Popen[b
     process.wait()
 
 
+@cache
+def _connect() -> socket.socket:
+    if _NAME_VARIABLE not in os.environ:
+        start_fork_server()
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(f"\0{os.environ[_NAME_VARIABLE]}")
+    atexit.register(connection.close)
+    return connection
+
+
 def _send_request(request: Mapping[str, object], descriptors: Sequence[int] = ()) -> int:
     with _request_lock:
-        connection, _ = _start_fork_server()
+        connection = _connect()
         socket.send_fds(connection, [json.dumps(request).encode()], descriptors)
         return int(connection.recv(100))
 
 
-def _serve_requests(connection: socket.socket) -> None:
-    """Fork a process per request, until the test process has ended."""
+def _serve_requests(listener: socket.socket, parent: socket.socket) -> None:
+    """Fork a process per request, until the process that started this one has ended."""
     for name in (*COMMANDS.values(), *_PRELOADED):
         import_module(name)
     apply_overrides()
@@ -153,22 +169,38 @@ def _serve_requests(connection: socket.socket) -> None:
     # Fork workers too: uvicorn would spawn them, and each would import all modules again.
     setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
     gc.freeze()  # The garbage collector of a forked process would copy the pages of all that is loaded.
+    sockets = [listener, parent]
     while True:
-        message, descriptors, _, _ = socket.recv_fds(connection, _MAX_MESSAGE_BYTES, 3)
-        if not message:
+        ready, _, _ = select(sockets, [], [])
+        if parent in ready:
             return
-        request = json.loads(message)
-        if "ended" in request:
-            _, status = os.waitpid(request["ended"], 0)
-            connection.send(str(os.waitstatus_to_exitcode(status)).encode())
-            continue
-        pid = os.fork()
-        if pid == 0:
-            connection.close()
-            _run_command(request, descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        connection.send(str(pid).encode())
+        for connection in ready:
+            if connection is listener:
+                sockets.append(listener.accept()[0])
+            elif not _handle_request(connection, sockets):
+                sockets.remove(connection)
+                connection.close()
+
+
+def _handle_request(connection: socket.socket, sockets: Sequence[socket.socket]) -> bool:
+    """Return whether there was a request, and not the end of the connection."""
+    message, descriptors, _, _ = socket.recv_fds(connection, _MAX_MESSAGE_BYTES, 3)
+    if not message:
+        return False
+    request = json.loads(message)
+    if "ended" in request:
+        _, status = os.waitpid(request["ended"], 0)
+        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+        return True
+    pid = os.fork()
+    if pid == 0:
+        for item in sockets:
+            item.close()
+        _run_command(request, descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    connection.send(str(pid).encode())
+    return True
 
 
 def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn:
@@ -204,4 +236,4 @@ def _recreate_consoles() -> None:
 
 
 if __name__ == "__main__":
-    _serve_requests(socket.socket(fileno=int(sys.argv[1])))
+    _serve_requests(*(socket.socket(fileno=int(descriptor)) for descriptor in sys.argv[1:]))
