@@ -631,16 +631,17 @@ def get_text(value: Value) -> Text | None:
 
 
 def _to_field(value: Value, field_type: type) -> Any:
-    """Return the value of a field. What is no text or no integer where one belongs counts as nothing."""
+    """Return the value of a field. What is no text or no integer of 64 bits where one belongs counts as nothing."""
     if isinstance(value, Node):
         text = get_text(value)
         return field_type() if text is None or field_type is not str else text.text
     if field_type is str:
         return value[0]
     try:
-        return int(value[0])
+        number = int(value[0])
     except ValueError:
         return 0
+    return number if number.bit_length() < 64 else 0
 
 
 def build_simple_document(collection: Collection, body: bytes, relations: frozenset[Relation]) -> bytes:

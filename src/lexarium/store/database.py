@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
@@ -19,7 +19,7 @@ from sqlalchemy.pool import QueuePool
 from lexarium.domain.cache_tags import CacheTag
 from lexarium.domain.errors import DatabaseDamaged, DatabaseUnavailable, DiskFull, SettingError, StoreError
 from lexarium.domain.schema.collections import SharedValue, isolate_values
-from lexarium.domain.vocabulary import register_vocabularies
+from lexarium.domain.vocabulary import VOCABULARIES, register_vocabularies
 from lexarium.store import revisions, vocabularies
 from lexarium.store.counts import RecordCounts
 from lexarium.store.dependencies import depend_on, watch_statements
@@ -163,7 +163,7 @@ class Database:
         require_undamaged(self._damage_reason, self.location)
         with (
             self.translate_errors(),
-            self._forget_vocabularies_on_error(),
+            ExitStack() as on_error,
             self.backend.connect_write() as connection,
             connection.begin(),
         ):
@@ -171,6 +171,7 @@ class Database:
             start_position = reconcile_position(position, self._min_position(), self.location)
             transaction = Transaction(connection, start_position, self._last_numbers)
             self.follow_vocabularies(connection, position)
+            on_error.enter_context(self._forget_vocabularies_on_error())
             yield transaction
             revision_change = transaction.finish()
             if revision_change.after != position:
@@ -263,10 +264,12 @@ class Database:
     @contextmanager
     def _forget_vocabularies_on_error(self) -> Iterator[None]:
         """Have the vocabularies registered again if a transaction that has registered its own is rolled back."""
+        before = dict(VOCABULARIES)
         try:
             yield
         except BaseException:
-            self._vocabularies_position.set(None)
+            if before != VOCABULARIES:
+                self._vocabularies_position.set(None)
             raise
 
     def observe_position(self, position: Position) -> None:
