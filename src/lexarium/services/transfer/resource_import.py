@@ -14,7 +14,7 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_i
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.schema.collections import SCHEMA, VOCABULARY
-from lexarium.domain.statement import Statement
+from lexarium.domain.statement import Reference, Statement
 from lexarium.domain.text.languages import get_primary_subtag
 from lexarium.domain.vocabulary import RULES, VOCABULARIES, Vocabulary, find_valpha_vocabulary
 from lexarium.formats import reading
@@ -39,6 +39,8 @@ from lexarium.store.transaction import Transaction
 
 # Records of a file that are looked for in each vocabulary.
 _MAX_SAMPLE = 1_000
+# Vocabularies of the schema `obo` are exported with this type in any case.
+_ONTOLOGY_TYPE = Statement("rdf:type", Reference("owl:Ontology"))
 _NO_VOCABULARY = "does not name its vocabulary; choose one with --vocabulary."
 
 
@@ -311,7 +313,8 @@ def _update_head_record(transaction: Transaction, stager: ResourceStager, source
     """Merge what a source states about the vocabulary into its head record. A part of it removes nothing."""
     slug = stager.vocabulary.slug
     record_id = qualify_id("", slug)
-    stated = tuple(item for item in stager.head_statements if item.predicate not in RULES)
+    implied = {_ONTOLOGY_TYPE} if stager.vocabulary.schema.name == "obo" else set()
+    stated = tuple(item for item in stager.head_statements if item.predicate not in RULES and item not in implied)
     connection = transaction.flush()
     base = base_values.find_statements(connection, [record_id]).get(record_id, {}).get(source, ())
     keeps_all = request.mode == ImportMode.ADD or stager.is_partial
