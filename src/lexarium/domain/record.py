@@ -641,7 +641,7 @@ def _to_field(value: Value, field_type: type) -> Any:
         number = int(value[0])
     except ValueError:
         return 0
-    return number if number.bit_length() < 64 else 0
+    return number if -(2**63) <= number < 2**63 else 0
 
 
 def build_simple_document(collection: Collection, body: bytes, relations: frozenset[Relation]) -> bytes:
