@@ -62,6 +62,15 @@ def test_a_file_name_of_spaces_and_dots_is_replaced(uploads: UploadManager) -> N
     assert upload.names == ("file",)
 
 
+def test_an_upload_of_another_version_is_not_found(uploads: UploadManager, tmp_path: Path) -> None:
+    ada = build_caller("ada")
+    upload = uploads.receive(ada, [("concept.json", BytesIO(ONE_RECORD))], ImportOptions(), WAIT_SECONDS)
+    for state in tmp_path.rglob("state.json"):
+        state.write_text('{"ticket": "x"}')
+    with pytest.raises(NotFound, match="Upload the files again"):
+        uploads.get(ada, upload.id)
+
+
 def test_uploaded_files_are_deleted_after_the_import_and_its_report_after_an_hour(
     uploads: UploadManager, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from tempfile import gettempdir
 from typing import Any, BinaryIO
 
 import orjson
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from lexarium.domain.editing.import_merge import ConflictPreference
 from lexarium.domain.errors import (
@@ -295,7 +295,7 @@ def _save_state(folder: Path, upload: Upload) -> None:
 def _load_state(folder: Path) -> Upload:
     try:
         return _UPLOAD_ADAPTER.validate_json((folder / _STATE_FILE).read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, ValidationError):  # or written by another version
         kept = f"Files are kept for {RETENTION_SECONDS // 60} minutes, only for their owner and only on one server."
         raise NotFound(f"Upload not found or expired. {kept} Upload the files again.") from None
 
