@@ -19,7 +19,7 @@ from lexarium.services.access.tokens import create_token
 from lexarium.store.database import Database
 from lexarium.web.pages import routes
 from lexarium.web.pages.page import PageRoute
-from lexarium.web.pages.site import SIGN_IN_PATH
+from lexarium.web.site import SIGN_IN_PATH
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.route_list import METHODS, RoutePattern, list_routes
 from tests.support.server import HttpResponse, Server

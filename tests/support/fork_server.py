@@ -27,7 +27,7 @@ import uvicorn._subprocess
 from lexarium.cli.main import COMMANDS, run
 from lexarium.cli.support import terminal
 from lexarium.settings import Settings
-from lexarium.web.pages.site import get_templates
+from lexarium.web.template_environment import get_templates
 from lexarium.web.v1.openapi.document import build_document
 from lexarium.web.v1.operations import OPERATIONS
 from tests.support.overrides import apply_overrides

@@ -27,12 +27,13 @@ from lexarium.services.webhooks.delivery import DeliveryWorker
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web import health
+from lexarium.web.http.callers import AccessGate
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.metrics import MetricsEndpoint
-from lexarium.web.middleware.access_gate import AccessGate, AccessGateMiddleware
+from lexarium.web.middleware.access_gate import AccessGateMiddleware
 from lexarium.web.middleware.admission import AdmissionMiddleware, ConcurrencyLimit
 from lexarium.web.middleware.caching import CachingMiddleware
 from lexarium.web.middleware.fast_path import FastPath
@@ -41,9 +42,9 @@ from lexarium.web.middleware.proxies import ProxyHeadersMiddleware
 from lexarium.web.middleware.request_log import RequestLogMiddleware, RequestStats
 from lexarium.web.middleware.vocabularies import VocabulariesMiddleware
 from lexarium.web.pages import routes
-from lexarium.web.pages.site import Site
 from lexarium.web.reconcile import endpoint as reconcile
 from lexarium.web.record_endpoint import RecordEndpoint
+from lexarium.web.site import Site
 from lexarium.web.valpha import endpoint
 
 # Collect seldom: reference cycles are rare, and a collection blocks the event loop.

@@ -24,14 +24,14 @@ from lexarium.services.vocabularies.access import (
     get_read_scope,
     get_scope_or_default,
 )
+from lexarium.web.http.callers import find_reader
 from lexarium.web.http.conditional import encode_response, find_not_modified, hash_etag
 from lexarium.web.http.languages import describe_languages, get_languages
 from lexarium.web.http.negotiation import choose_format, list_formats
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
-from lexarium.web.middleware.access_gate import find_reader
 from lexarium.web.pages.catalogue.record import show_history, show_record
 from lexarium.web.pages.page import Page
-from lexarium.web.pages.site import SECURITY_HEADERS, Site
+from lexarium.web.site import SECURITY_HEADERS, Site
 
 RECORD_PATH = "/id"
 _HISTORY = "/history"

@@ -1,29 +1,15 @@
-"""Steps of every write: authenticate, make idempotent, and await the commit without occupying a thread."""
+"""Steps of every write: make it idempotent, and await the commit without occupying a thread."""
 
 import asyncio
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from lexarium.services.access.authentication import Authenticator
-from lexarium.services.access.permissions import Caller
 from lexarium.services.idempotency import IdempotencyRequest
 from lexarium.store.database import Database
 from lexarium.store.write_queue import Result, WriteTask
 from lexarium.web.http.problems import HTTPProblem
 
 _MAX_KEY_CHARS = 200
-
-
-async def authenticate_request(request: Request, authenticator: Authenticator) -> Caller:
-    """Return the caller of a request; raise `Unauthenticated`."""
-    return await authenticate_header(request.headers.get("authorization"), authenticator)
-
-
-async def authenticate_header(authorization: str | None, authenticator: Authenticator) -> Caller:
-    """Return the caller that an `Authorization` header names; raise `Unauthenticated`."""
-    caller = authenticator.get_cached(authorization)
-    return await run_in_threadpool(authenticator.authenticate, authorization) if caller is None else caller
 
 
 def build_idempotency_request(request: Request, key: str | None, *body: bytes) -> IdempotencyRequest:

@@ -1,7 +1,5 @@
 """Access control of a private catalogue (the setting `read`): only authenticated callers may read."""
 
-from contextlib import suppress
-
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -9,46 +7,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexarium.domain.errors import LexariumError, Unauthenticated
-from lexarium.services.access.authentication import Authenticator
-from lexarium.services.access.permissions import Caller
-from lexarium.web.http import session
+from lexarium.web.http.callers import AccessGate
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.http.write_requests import authenticate_header
 from lexarium.web.pages.page import handle_expired_session, redirect_to_sign_in
-from lexarium.web.pages.site import SIGN_IN_PATH, Site, accepts_html
+from lexarium.web.site import SIGN_IN_PATH, Site, accepts_html
 
 # Probes, which reveal nothing of the catalogue, and the ways to sign in.
 PUBLIC_PATHS = frozenset({"/healthz", "/readyz", "/api/v1/sign-in", SIGN_IN_PATH})
 _STATIC_PREFIX = "/static/"
-
-
-class AccessGate:
-    """Decide whether a request may read."""
-
-    def __init__(self, authenticator: Authenticator, is_private: bool) -> None:
-        self._authenticator = authenticator
-        self.is_private = is_private
-
-    async def require_reader(self, request: Request) -> None:
-        """Raise `Unauthenticated` where the catalogue is private and the request has neither token nor session."""
-        if self.is_private:
-            authorization = request.headers.get("authorization") or session.get_authorization(request)
-            await authenticate_header(authorization, self._authenticator)
-
-
-async def find_reader(request: Request, authenticator: Authenticator) -> Caller | None:
-    """Return the caller of a request that needs no token; raise Unauthenticated if it has one that is not valid.
-
-    A session of the pages counts too, as long as it lasts.
-    """
-    header = request.headers.get("authorization")
-    if header is not None:
-        return await authenticate_header(header, authenticator)
-    session_header = session.get_authorization(request)
-    if session_header is not None:
-        with suppress(Unauthenticated):
-            return await authenticate_header(session_header, authenticator)
-    return None
 
 
 class AccessGateMiddleware:

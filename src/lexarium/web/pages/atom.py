@@ -10,7 +10,7 @@ from lexarium.domain.text.characters import remove_xml_forbidden
 from lexarium.domain.text.timestamps import format_timestamp
 from lexarium.web.http.conditional import find_not_modified, hash_etag
 from lexarium.web.pages.page import Page
-from lexarium.web.pages.site import get_base_url, get_path_and_query
+from lexarium.web.site import get_base_url, get_path_and_query
 
 _NAMESPACE = "http://www.w3.org/2005/Atom"
 _MEDIA_TYPE = "application/atom+xml"

@@ -35,9 +35,9 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import read_fields
 from lexarium.web.http.uploads import UploadedForm, read_upload
-from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, to_field_errors
-from lexarium.web.pages.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query
+from lexarium.web.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query
+from lexarium.web.template_filters import add_query
 
 # Statuses of requests that may succeed when sent again later.
 _RETRYABLE_STATUSES = (429, 503)

@@ -28,7 +28,7 @@ from lexarium.web.pages.curation import (
     revert,
     review,
 )
-from lexarium.web.pages.site import Site
+from lexarium.web.site import Site
 
 _CATALOGUE = (
     home,

@@ -14,7 +14,7 @@ from lexarium.web.http.rate_limits import client_address
 from lexarium.web.http.session import clear_session_cookie, set_session_cookie
 from lexarium.web.pages.form_fields import FormValues
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
-from lexarium.web.pages.site import SIGN_IN_PATH
+from lexarium.web.site import SIGN_IN_PATH
 
 _SIGN_OUT_PATH = "/sign-out"
 _HOME_PATH = "/"

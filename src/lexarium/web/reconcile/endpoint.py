@@ -19,10 +19,10 @@ from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.search.reconciliation import Reconciler, format_description
 from lexarium.services.vocabularies.access import get_read_scope
+from lexarium.web.http.callers import authenticate_request
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.request_body import read_fields
-from lexarium.web.http.write_requests import authenticate_request
 from lexarium.web.reconcile import previews, responses
 from lexarium.web.reconcile.requests import MAX_OFFSET, ReconcileParameters, parse_extension, parse_queries
 from lexarium.web.reconcile.responses import RECONCILE_PATH, ReconcileService

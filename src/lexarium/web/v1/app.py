@@ -18,11 +18,11 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.services.records.lookup import find_existing_ids
 from lexarium.services.vocabularies.access import AmbiguousId, find_record_id, get_unqualified_vocabulary
+from lexarium.web.http.callers import AccessGate
 from lexarium.web.http.conditional import encode_response
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.streaming import EventStreams
-from lexarium.web.middleware.access_gate import AccessGate
-from lexarium.web.pages.site import Site
+from lexarium.web.site import Site
 from lexarium.web.v1.operation import (
     MIN_COMPRESSED_BYTES,
     RequestContext,

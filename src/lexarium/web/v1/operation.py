@@ -28,16 +28,16 @@ from lexarium.services.serializers import Presentation, serialize_record
 from lexarium.services.vocabularies.access import ReadScope, get_read_scope, get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
+from lexarium.web.http.callers import AccessGate, authenticate_request, find_reader
 from lexarium.web.http.conditional import encode_response
 from lexarium.web.http.languages import get_languages
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import EventStreams
-from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
-from lexarium.web.middleware.access_gate import AccessGate, find_reader
-from lexarium.web.pages.site import Site
+from lexarium.web.http.write_requests import await_write, build_idempotency_request
 from lexarium.web.request_models import parse_model
+from lexarium.web.site import Site
 from lexarium.web.v1.responses import OrjsonResponse, to_response
 
 JSON = "application/json"

@@ -18,10 +18,11 @@ from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.records.valpha_queries import find_valpha_collection
 from lexarium.store.transaction import Transaction
+from lexarium.web.http.callers import authenticate_request
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.request_body import read_fields
-from lexarium.web.http.write_requests import authenticate_request, await_write, build_idempotency_request
-from lexarium.web.pages.site import Site
+from lexarium.web.http.write_requests import await_write, build_idempotency_request
+from lexarium.web.site import Site
 from lexarium.web.valpha.reads import ValphaReads
 from lexarium.web.valpha.resources import RESOURCES, VALPHA_PATH, ResourceSpec, build_options_body
 

@@ -19,7 +19,7 @@ from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body, 
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.raw_response import RawResponse
 from lexarium.web.http.response_cache import CachedResponse, RequestKey
-from lexarium.web.pages.site import Site
+from lexarium.web.site import Site
 from lexarium.web.valpha.resources import FORMATS, WHOLE_COLLECTION, ResourceSpec
 
 

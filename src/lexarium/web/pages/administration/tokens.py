@@ -11,7 +11,6 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.access.tokens import get_token, issue_token, list_tokens_page, revoke_token
 from lexarium.web.http.paging import parse_page_key, split_page
 from lexarium.web.http.rate_limits import client_address
-from lexarium.web.pages.filters import add_query
 from lexarium.web.pages.form_fields import (
     FORM_ERRORS,
     ROLE_CHOICES,
@@ -20,8 +19,9 @@ from lexarium.web.pages.form_fields import (
     to_field_errors,
 )
 from lexarium.web.pages.page import FormRoute, Page, PageHandler, PageRoute, redirect
-from lexarium.web.pages.site import NO_STORE
 from lexarium.web.request_models import NewToken, parse_model
+from lexarium.web.site import NO_STORE
+from lexarium.web.template_filters import add_query
 
 _ADMIN_PATH, _ACCOUNT_PATH = "/admin/tokens", "/account"
 _PAGE_SIZE = 100

@@ -11,8 +11,8 @@ from lexarium.services.webhooks.delivery import send_test
 from lexarium.services.webhooks.subscriptions import WebhookSettings
 from lexarium.web.pages.form_fields import get_checked, get_text
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
-from lexarium.web.pages.site import NO_STORE
 from lexarium.web.request_models import parse_webhook
+from lexarium.web.site import NO_STORE
 
 _PATH = "/admin/webhooks"
 _DETAIL_PATH = _PATH + "/{id}"

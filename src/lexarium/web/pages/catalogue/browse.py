@@ -23,9 +23,9 @@ from lexarium.services.records.statistics import CatalogueStatistics
 from lexarium.services.search.record_search import SearchQuery
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.collection_counts import VocabularySummary, summarize
-from lexarium.web.pages.filters import browse_path
 from lexarium.web.pages.page import Page, PageRoute
 from lexarium.web.pages.record_list import build_list_items
+from lexarium.web.template_filters import browse_path
 
 _PAGE_SIZE = 100
 _MAX_INITIALS = 60

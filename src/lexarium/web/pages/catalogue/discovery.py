@@ -7,9 +7,9 @@ from xml.sax.saxutils import escape
 from starlette.responses import PlainTextResponse, Response
 
 from lexarium.services.records import sitemap
-from lexarium.web.pages.filters import record_path
 from lexarium.web.pages.page import Page, PageRoute
-from lexarium.web.pages.site import get_base_url
+from lexarium.web.site import get_base_url
+from lexarium.web.template_filters import record_path
 
 _SITEMAP_PATH = "/sitemap.xml"
 _NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"

@@ -14,9 +14,9 @@ from lexarium.services.transfer import import_undo
 from lexarium.services.vocabularies.access import find_record_id
 from lexarium.web.http.paging import split_page
 from lexarium.web.pages.atom import FeedEntry, render_feed
-from lexarium.web.pages.filters import action_label, record_page, record_path, to_singular
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
+from lexarium.web.template_filters import action_label, record_page, record_path, to_singular
 
 _PATH = "/changes"
 _FEED_PATH = "/changes.atom"

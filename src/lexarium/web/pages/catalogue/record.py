@@ -26,10 +26,10 @@ from lexarium.web.pages.bibtex import format_bibtex
 from lexarium.web.pages.charts.relation_graph import build_graph
 from lexarium.web.pages.curation import comments
 from lexarium.web.pages.curation.revert import build_undo_notice
-from lexarium.web.pages.filters import add_query, format_date, record_page, record_path, to_plural
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import Page, PageRoute
-from lexarium.web.pages.site import get_base_url
+from lexarium.web.site import get_base_url
+from lexarium.web.template_filters import add_query, format_date, record_page, record_path, to_plural
 
 _HISTORY_PAGE_SIZE = 50
 _MEMBERS_SHOWN = 30

@@ -13,11 +13,11 @@ from lexarium.services.records.release_diff import MAX_COUNTED, diff_releases
 from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.web.pages.bibtex import format_bibtex
 from lexarium.web.pages.collection_counts import summarize
-from lexarium.web.pages.filters import format_date, release_path
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import Page, PageRoute
-from lexarium.web.pages.release_files import send_release_file
-from lexarium.web.pages.site import get_base_url
+from lexarium.web.release_files import send_release_file
+from lexarium.web.site import get_base_url
+from lexarium.web.template_filters import format_date, release_path
 
 
 def list_releases(page: Page) -> Response:

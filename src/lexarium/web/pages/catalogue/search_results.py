@@ -26,10 +26,10 @@ from lexarium.services.search.record_search import (
     SearchResult,
 )
 from lexarium.services.vocabularies.access import ReadScope, list_collections
-from lexarium.web.pages.filters import propose_path
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import Page, PageRoute
 from lexarium.web.pages.record_list import build_list_items
+from lexarium.web.template_filters import propose_path
 
 _PAGE_SIZE = 20
 _MAX_CLASSES = 15

@@ -18,10 +18,10 @@ from lexarium.services.vocabularies.access import list_collections
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.charts.area_chart import build_chart
 from lexarium.web.pages.collection_counts import split_counts
-from lexarium.web.pages.filters import to_singular
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import Page, PageRoute
 from lexarium.web.pages.record_list import build_list_items
+from lexarium.web.template_filters import to_singular
 
 _GROUPINGS = ("collection", "class", "contributor")
 _MAX_SERIES = 12

@@ -13,7 +13,7 @@ from lexarium.services.records.browse import TreeItem
 from lexarium.services.records.class_colors import ColoredClass
 from lexarium.services.records.statistics import CatalogueStatistics
 from lexarium.web.pages.charts.treemap import Rectangle, layout_treemap
-from lexarium.web.pages.filters import browse_path, record_path
+from lexarium.web.template_filters import browse_path, record_path
 
 _MAX_TILES = 40
 MAX_TERM_TILES = 10

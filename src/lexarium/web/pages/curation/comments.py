@@ -16,10 +16,10 @@ from lexarium.services.records.lookup import get_record, require_unmerged
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.paging import parse_page_key, split_page
-from lexarium.web.pages.filters import list_record_routes, record_page
 from lexarium.web.pages.form_fields import get_text
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 from lexarium.web.request_models import NewComment, ThreadChange, parse_model
+from lexarium.web.template_filters import list_record_routes, record_page
 
 _PAGE_SIZE = 20
 # On the page of a record.

@@ -21,7 +21,6 @@ from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices, prepend_selected
-from lexarium.web.pages.filters import list_record_routes, record_page
 from lexarium.web.pages.form_fields import (
     get_int,
     get_required_version,
@@ -31,6 +30,7 @@ from lexarium.web.pages.form_fields import (
     to_field_errors,
 )
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
+from lexarium.web.template_filters import list_record_routes, record_page
 
 _ADD, _MAP = "add", "map"
 _INPUT_BY_ACTION = {_ADD: "target", _MAP: "outside"}

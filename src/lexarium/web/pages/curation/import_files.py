@@ -22,7 +22,6 @@ from lexarium.services.transfer.import_request import ImportMode
 from lexarium.services.transfer.uploads import RETENTION_SECONDS, ImportOptions, Upload
 from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.web.http.uploads import UploadedForm
-from lexarium.web.pages.filters import record_path
 from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, get_text, to_field_errors
 from lexarium.web.pages.page import (
     FormRoute,
@@ -31,6 +30,7 @@ from lexarium.web.pages.page import (
     UploadRoute,
     redirect,
 )
+from lexarium.web.template_filters import record_path
 
 _PATH = "/import"
 _DETAIL_PATH = _PATH + "/{upload}"

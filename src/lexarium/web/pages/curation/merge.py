@@ -13,9 +13,9 @@ from lexarium.services.records.lookup import get_published
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices
-from lexarium.web.pages.filters import add_query, list_record_routes, record_path
 from lexarium.web.pages.form_fields import get_int, get_required_version, get_summary, get_text, qualify_sibling
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
+from lexarium.web.template_filters import add_query, list_record_routes, record_path
 
 
 def show_form(page: Page) -> Response:

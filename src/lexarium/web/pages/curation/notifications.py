@@ -7,9 +7,9 @@ from lexarium.services.curation import notifications
 from lexarium.services.curation.notifications import Notification
 from lexarium.web.pages.atom import FeedEntry, render_feed
 from lexarium.web.pages.curation.revert import OWN_PROPOSALS_PATH
-from lexarium.web.pages.filters import record_page, record_path
 from lexarium.web.pages.form_fields import get_int
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
+from lexarium.web.template_filters import record_page, record_path
 
 _PATH = "/notifications"
 _MAX_SHOWN = 100

@@ -16,8 +16,8 @@ from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.text.languages import find_tag_problem, format_tag
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.web.pages.curation import draft_fields
-from lexarium.web.pages.filters import capitalize_first, field_label
 from lexarium.web.pages.form_fields import FormValues, get_text
+from lexarium.web.template_filters import capitalize_first, field_label
 
 # Has pages of its own.
 _RELATIONS = "relations"

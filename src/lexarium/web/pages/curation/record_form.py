@@ -27,10 +27,10 @@ from lexarium.services.search.record_search import NearName
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import draft_fields, record_fields, relation_rows
 from lexarium.web.pages.curation.revert import build_result_url
-from lexarium.web.pages.filters import list_record_routes
 from lexarium.web.pages.form_fields import FormValues, get_required_version, get_summary, get_text, to_field_errors
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
-from lexarium.web.pages.site import Site
+from lexarium.web.site import Site
+from lexarium.web.template_filters import list_record_routes
 
 # Further fields are folded away.
 _MAX_MAIN_FIELDS = 8

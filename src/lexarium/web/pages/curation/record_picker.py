@@ -11,7 +11,7 @@ from lexarium.services.records.lookup import find_latest_changes
 from lexarium.services.search.record_search import SearchQuery
 from lexarium.services.vocabularies.access import ReadScope
 from lexarium.store.position import Snapshot
-from lexarium.web.pages.site import Site
+from lexarium.web.site import Site
 
 _MAX_CHOICES = 10
 

@@ -14,7 +14,7 @@ from lexarium.services.records.relation_groups import sort_relation_types
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.curation.record_picker import find_choices
 from lexarium.web.pages.form_fields import FormValues, get_text
-from lexarium.web.pages.site import Site
+from lexarium.web.site import Site
 
 _EMPTY_ROWS = 3
 _MAX_ROWS = 100

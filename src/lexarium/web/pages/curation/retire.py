@@ -10,9 +10,9 @@ from lexarium.services.records.queries import list_referrers
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices, prepend_selected
-from lexarium.web.pages.filters import list_record_routes
 from lexarium.web.pages.form_fields import get_int, get_required_version, get_summary, get_text, qualify_sibling
 from lexarium.web.pages.page import FormRoute, Page, PageRoute
+from lexarium.web.template_filters import list_record_routes
 
 _MAX_REFERRERS = 30
 

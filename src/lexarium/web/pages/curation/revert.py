@@ -18,9 +18,9 @@ from lexarium.services.records.detail import HistoryEntry
 from lexarium.services.records.lookup import VersionedRecord, get_latest_change, get_record
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages.filters import add_query, list_record_routes, record_path
 from lexarium.web.pages.form_fields import get_required_version, qualify_sibling
 from lexarium.web.pages.page import FormRoute, Page, PageHandler
+from lexarium.web.template_filters import add_query, list_record_routes, record_path
 
 OWN_PROPOSALS_PATH = "/proposals"
 _CONFLICT_MESSAGE = "The record was changed since you opened this page. Review the changes and try again."

@@ -21,7 +21,6 @@ from lexarium.web.pages.collection_counts import split_counts
 from lexarium.web.pages.curation import draft_fields
 from lexarium.web.pages.curation.record_fields import build_form_field, is_changed
 from lexarium.web.pages.curation.revert import OWN_PROPOSALS_PATH
-from lexarium.web.pages.filters import add_query, capitalize_first, field_label
 from lexarium.web.pages.form_fields import (
     FormValues,
     get_required_version,
@@ -29,6 +28,7 @@ from lexarium.web.pages.form_fields import (
 )
 from lexarium.web.pages.page import FormRoute, Page, PageRoute, redirect
 from lexarium.web.request_models import Accept, Reject, parse_model
+from lexarium.web.template_filters import add_query, capitalize_first, field_label
 
 _PATH = "/review"
 _DETAIL_PATH = _PATH + "/{id}"

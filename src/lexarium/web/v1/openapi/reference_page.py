@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lexarium.web.pages.site import Site, get_base_url
+from lexarium.web.site import Site, get_base_url
 from lexarium.web.v1.openapi.document import build_document
 
 _CODE = re.compile(r"`([^`]+)`")

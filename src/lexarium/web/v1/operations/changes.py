@@ -20,8 +20,8 @@ from lexarium.services.serializers import serialize_change
 from lexarium.services.vocabularies.access import find_collection, list_collections
 from lexarium.store.database import Database
 from lexarium.store.position import Snapshot
+from lexarium.web.http.callers import find_reader
 from lexarium.web.http.problems import HTTPProblem
-from lexarium.web.middleware.access_gate import find_reader
 from lexarium.web.v1.operation import (
     JSON,
     VOCABULARIES_TEXT,

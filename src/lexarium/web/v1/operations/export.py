@@ -20,7 +20,7 @@ from lexarium.web.http.conditional import find_not_modified, read_conditional_he
 from lexarium.web.http.encodings import choose_encoding, encode_chunks, encoding_headers
 from lexarium.web.http.negotiation import choose_format
 from lexarium.web.http.streaming import stream_chunks
-from lexarium.web.pages.release_files import VARY, build_file_name, send_release_file
+from lexarium.web.release_files import VARY, build_file_name, send_release_file
 from lexarium.web.v1.operation import (
     NamesParam,
     Operation,

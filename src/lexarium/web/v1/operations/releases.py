@@ -16,7 +16,7 @@ from lexarium.services.idempotency import WriteResponse
 from lexarium.services.records import releases
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
-from lexarium.web.pages.release_files import send_release_file
+from lexarium.web.release_files import send_release_file
 from lexarium.web.request_models import PlainText
 from lexarium.web.v1.operation import Operation, Parameters, RequestContext, returns
 from lexarium.web.v1.operations.export import EXPORT_RESPONSES

@@ -1,4 +1,4 @@
-"""Send the files of releases, for v1 and pages."""
+"""Send the files of releases."""
 
 import re
 
@@ -14,7 +14,7 @@ from lexarium.services.transfer import release_files
 from lexarium.web.http.conditional import find_not_modified, read_conditional_headers
 from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_chunks, encoding_headers
 from lexarium.web.http.streaming import run_steps, stream_chunks
-from lexarium.web.pages.site import Site
+from lexarium.web.site import Site
 
 VARY = {"vary": "Accept, Accept-Encoding"}
 

@@ -1,32 +1,22 @@
-"""Render templates as responses."""
+"""The services that endpoints and pages use, and responses rendered from templates."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lexarium import __version__
-from lexarium.domain.change import Action
 from lexarium.domain.errors import StoreError, Unauthenticated
-from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
-from lexarium.domain.text.markup import decode_entities
-from lexarium.domain.text.nouns import add_article
-from lexarium.domain.text.numbers import format_count
-from lexarium.domain.text.placeholders import is_placeholder
 from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES, Vocabulary
 from lexarium.services.access.authentication import Authenticator
-from lexarium.services.access.passwords import MIN_LENGTH
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.notifications import count_unread
 from lexarium.services.curation.proposals import count_open
 from lexarium.services.records.class_colors import ClassCache, ColoredClass
-from lexarium.services.records.statement_view import find_link
-from lexarium.services.records.statistics import QUALITY_ISSUES, StatisticsCache
+from lexarium.services.records.statistics import StatisticsCache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.services.transfer.uploads import UploadManager
@@ -40,8 +30,7 @@ from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import describe_error, problem_response
 from lexarium.web.http.response_cache import ResponseCache
-from lexarium.web.http.static_files import PRELOADED_FONTS, WEB_FOLDER, static_url
-from lexarium.web.pages import filters
+from lexarium.web.template_environment import get_templates
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -55,63 +44,6 @@ _API_PREFIX = "/api"
 _MAX_PENDING_COUNT = 1_000
 _MAX_UNREAD_COUNT = 100
 SIGN_IN_PATH = "/sign-in"
-
-
-@cache
-def get_templates() -> Environment:
-    """Return the template environment."""
-    environment = Environment(
-        loader=FileSystemLoader(WEB_FOLDER / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        auto_reload=False,  # looks at the files of all templates of a page for each request
-    )
-    dates = (filters.format_date, filters.format_datetime, filters.format_iso, filters.format_month)
-    labels = (
-        filters.action_label,
-        filters.field_label,
-        filters.to_plural,
-        filters.to_singular,
-        filters.capitalize_first,
-        filters.vocabulary_title,
-    )
-    paths = (
-        filters.api_path,
-        filters.browse_path,
-        filters.list_query,
-        filters.propose_path,
-        filters.quote_path,
-        filters.record_page,
-        filters.record_path,
-        filters.release_path,
-    )
-    names = (filters.get_record_slug, filters.get_slug, filters.local_name, get_local_id)
-    others = (
-        filters.format_number,
-        filters.format_prose,
-        filters.link_outside,
-        filters.link_record,
-        filters.split_paragraphs,
-        add_article,
-        find_link,
-        decode_entities,
-        is_placeholder,
-    )
-    environment.filters |= {function.__name__: function for function in (*dates, *labels, *paths, *names, *others)}
-    environment.globals |= {
-        "action_choices": [(action.value, filters.action_label(action)) for action in Action],
-        "add_query": filters.add_query,
-        "collections": COLLECTIONS,
-        "fonts": PRELOADED_FONTS,
-        "format_count": format_count,
-        "min_password_length": MIN_LENGTH,
-        "quality_issues": QUALITY_ISSUES,
-        "software": f"Lexarium {__version__}",
-        "static_url": static_url,
-    }
-    return environment
 
 
 @dataclass(frozen=True)
@@ -142,7 +74,7 @@ class SignedInUser:
 
 @dataclass(frozen=True)
 class Site:
-    """The services that pages use, and the means to render them."""
+    """The services that endpoints and pages use, and the means to render pages."""
 
     database: Database
     record_search: RecordSearch
