@@ -15,7 +15,7 @@ from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.formats.parsed import ParsedRecord
 from lexarium.services.access.tokens import create_token
-from lexarium.services.transfer.imports import import_records
+from lexarium.services.transfer.field_import.importer import import_records
 from lexarium.store.database import Database
 from lexarium.web.http.session import COOKIE
 from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, parse_forms

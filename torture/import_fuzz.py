@@ -29,9 +29,9 @@ from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
-from lexarium.services.transfer.imports import import_files
 from lexarium.services.transfer.sample import load_sample, sample_files
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position

@@ -13,10 +13,10 @@ from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.schema.collections import CONCEPT
 from lexarium.formats.parsed import ParsedRecord, ParsedVersion
 from lexarium.services.maintenance.database_check import check_database
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportRequest
-from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions
 from lexarium.store.database import Database
 from tests.support.imports import (

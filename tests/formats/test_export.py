@@ -26,9 +26,9 @@ from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
 from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_request import ImportRequest
-from lexarium.services.transfer.imports import import_files
 from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.settings import Settings
 from lexarium.store import revisions

@@ -11,7 +11,7 @@ from lexarium.domain.identifiers import has_prefix
 from lexarium.domain.record import RecordState, Relation
 from lexarium.formats.parsed import ParsedRecord
 from lexarium.services.maintenance.database_check import check_database
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.store import relations
 from lexarium.store.database import Database
 from tests.support.imports import Curator, import_json, import_parsed, list_records, load_record

@@ -21,7 +21,7 @@ from lexarium.formats.registry import FORMATS
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.records.valpha_queries import open_valpha_reader
 from lexarium.services.transfer.export import export_records
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.store import records
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database, upgrade_schema

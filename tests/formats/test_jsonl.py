@@ -26,8 +26,8 @@ from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.import_report import ImportReport
-from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions, schema
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position

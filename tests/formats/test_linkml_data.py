@@ -19,8 +19,8 @@ from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.registry import FORMATS
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.import_report import ImportReport
-from lexarium.services.transfer.imports import import_files
 from lexarium.store import revisions
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database

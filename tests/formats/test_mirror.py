@@ -12,7 +12,7 @@ import pytest
 from lexarium.client import transport
 from lexarium.domain.errors import ImportRejected, LexariumError
 from lexarium.services.transfer import mirror_source
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.mirror import MirrorOptions, mirror
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database

@@ -22,9 +22,9 @@ from lexarium.formats.parsed import ParseError
 from lexarium.formats.reading import UnreadableFileError, open_documents
 from lexarium.formats.registry import FORMATS
 from lexarium.formats.text_encoding import Utf8Stream
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_request import ImportRequest
-from lexarium.services.transfer.imports import import_files
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory

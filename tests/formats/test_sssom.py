@@ -24,7 +24,7 @@ from lexarium.services.records.lookup import get_record
 from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportRequest
-from lexarium.services.transfer.resource_import import import_resource_files
+from lexarium.services.transfer.resource_import.importer import import_resource_files
 from lexarium.store.database import Database
 from tests.support.imports import open_text
 

@@ -18,11 +18,11 @@ from lexarium.formats.registry import FORMATS
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.records.lookup import get_record
 from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
-from lexarium.services.transfer.imports import import_files
-from lexarium.services.transfer.resource_import import import_resource_files
+from lexarium.services.transfer.resource_import.importer import import_resource_files
 from lexarium.services.vocabularies.access import find_record_id, get_read_scope
 from lexarium.services.vocabularies.head_records import create_vocabulary
 from lexarium.store import change_log

@@ -23,9 +23,9 @@ from lexarium.services.access.permissions import Caller
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.records.lookup import get_record
 from lexarium.services.transfer.export import export_records
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_request import ImportRequest
-from lexarium.services.transfer.imports import import_files
 from lexarium.store import change_log, revisions, vocabularies
 from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database

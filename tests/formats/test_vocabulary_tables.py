@@ -26,7 +26,7 @@ from lexarium.services.transfer.export import export_records
 from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
-from lexarium.services.transfer.resource_import import import_resource_files
+from lexarium.services.transfer.resource_import.importer import import_resource_files
 from lexarium.store.database import Database
 from tests.support.imports import Curator, open_text
 from tests.support.server import run_cli

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.store.database import Database
 from tests.support.browserless_client import BrowserlessClient, parse_forms, strip_tags
 from tests.support.curated_sample import WORKING_MEMORY

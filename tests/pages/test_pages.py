@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from starlette.applications import Starlette
 
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.app import create_app

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import event
 from starlette.types import ASGIApp, Message
 
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.web.app import create_app

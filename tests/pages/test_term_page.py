@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lexarium.domain.text.markup import decode_entities, split_emphasis
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.store.database import Database
 from tests.support.server import HttpResponse, Server
 from tests.support.v1_client import V1Client

@@ -16,7 +16,7 @@ from lexarium.search.index import IndexSnapshot
 from lexarium.search.queries import SearchFilter
 from lexarium.services.search.indexer import Indexer
 from lexarium.services.search.record_search import RecordSearch, SearchQuery
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.store import revisions
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.maintenance.upgrade import open_database

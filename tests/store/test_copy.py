@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from lexarium.domain.errors import Conflict, StoreError
 from lexarium.services.maintenance.backup import copy_database
 from lexarium.services.maintenance.database_check import check_database
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.store.database import Database
 from lexarium.store.maintenance.copy import copy_tables
 from lexarium.store.maintenance.upgrade import open_database

@@ -17,8 +17,8 @@ from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.access.accounts import add_account
 from lexarium.services.access.permissions import Caller
 from lexarium.services.records.valpha_queries import open_valpha_reader
+from lexarium.services.transfer.field_import.importer import import_files, import_records
 from lexarium.services.transfer.import_report import ImportReport
-from lexarium.services.transfer.imports import import_files, import_records
 from lexarium.store import change_log
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction

@@ -16,7 +16,7 @@ from lexarium.formats.parsed import WarningCounter, WriteOptions
 from lexarium.formats.registry import FORMATS
 from lexarium.formats.resources import ParsedResource, ResourceOptions
 from lexarium.services.transfer.import_report import ImportReport, ProblemList
-from lexarium.services.transfer.resource_staging import ResourceStager
+from lexarium.services.transfer.resource_import.staging import ResourceStager
 from lexarium.store.imports.resource_stage import ResourceStage
 from tests.support.imports import open_text
 

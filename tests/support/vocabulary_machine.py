@@ -23,7 +23,7 @@ from lexarium.services.access.accounts import add_account, update_account
 from lexarium.services.access.tokens import create_token
 from lexarium.services.maintenance.database_check import check_database
 from lexarium.services.transfer.import_request import ImportRequest
-from lexarium.services.transfer.resource_import import import_resource_files
+from lexarium.services.transfer.resource_import.importer import import_resource_files
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
 from tests.support.polling import wait_until

@@ -19,7 +19,7 @@ from lexarium.domain.errors import DatabaseUnavailable
 from lexarium.search.annotator import Annotator, DictionaryTerm, Mention
 from lexarium.services.search import annotator_cache
 from lexarium.services.search.annotator_cache import AnnotatorCache
-from lexarium.services.transfer.imports import import_files
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.settings import Settings
 from lexarium.store import revisions
 from lexarium.store.database import Database

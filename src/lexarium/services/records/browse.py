@@ -14,11 +14,12 @@ from lexarium.domain.text.characters import find_unstorable_char, name_key
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.records.hierarchy import list_paths
 from lexarium.services.records.mentions import translate_names
-from lexarium.store import change_log, hierarchy_queries, page_queries, revisions
+from lexarium.store import change_log, revisions
 from lexarium.store.dependencies import depend_on
 from lexarium.store.engine.position_queries import read_position
-from lexarium.store.hierarchy_queries import MemberFilter, RecordName, TreeNode
 from lexarium.store.position import Snapshot
+from lexarium.store.queries import hierarchy_queries, page_queries
+from lexarium.store.queries.hierarchy_queries import MemberFilter, RecordName, TreeNode
 from lexarium.store.revisions import PageKey
 
 MAX_CHILDREN = 500  # records on one level of a hierarchy

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from lexarium.domain.cache_tags import collection_tag
 from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.store import hierarchy_queries, records
+from lexarium.store import records
 from lexarium.store.dependencies import depend_on
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position, Snapshot
+from lexarium.store.queries import hierarchy_queries
 
 COLOR_COUNT = 24  # later classes reuse the colours
 

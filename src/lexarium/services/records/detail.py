@@ -32,9 +32,10 @@ from lexarium.services.records.statement_view import (
     list_user_ids,
 )
 from lexarium.services.vocabularies.access import ReadScope
-from lexarium.store import change_log, hierarchy_queries, records, revisions
-from lexarium.store.page_queries import RecordMention
+from lexarium.store import change_log, records, revisions
 from lexarium.store.position import Snapshot
+from lexarium.store.queries import hierarchy_queries
+from lexarium.store.queries.page_queries import RecordMention
 
 # Versions of a record that its page lists.
 VERSIONS_SHOWN = 5

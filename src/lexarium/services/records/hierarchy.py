@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.store import page_queries
-from lexarium.store.hierarchy_queries import RecordName
-from lexarium.store.page_queries import LevelNode, ParentEdge
 from lexarium.store.position import Snapshot
+from lexarium.store.queries import page_queries
+from lexarium.store.queries.hierarchy_queries import RecordName
+from lexarium.store.queries.page_queries import LevelNode, ParentEdge
 
 MAX_PATHS = 50
 MAX_SIBLINGS = 40

@@ -11,9 +11,10 @@ from lexarium.domain.record import Record, RecordState, Relation
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection
 from lexarium.services.not_found import find_or_raise
 from lexarium.services.vocabularies.access import ReadScope, choose_record_id, list_record_ids
-from lexarium.store import change_log, page_queries, records
+from lexarium.store import change_log, records
 from lexarium.store.engine.position_queries import remember_position
 from lexarium.store.position import Position, Snapshot
+from lexarium.store.queries import page_queries
 
 find_latest_changes = change_log.find_latest
 find_names = records.find_names

@@ -11,9 +11,10 @@ from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.records.activity import name_accounts
 from lexarium.services.records.statement_view import ShownValue, list_user_ids
 from lexarium.services.vocabularies.access import ReadScope, list_candidates, match_records
-from lexarium.store import page_queries, vocabularies
-from lexarium.store.page_queries import RecordMention
+from lexarium.store import vocabularies
 from lexarium.store.position import Snapshot
+from lexarium.store.queries import page_queries
+from lexarium.store.queries.page_queries import RecordMention
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES
 from lexarium.domain.schema.predicates import SlotRole
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.records.statement_view import ShownValue, find_predicate_link
-from lexarium.store import hierarchy_queries, page_queries
-from lexarium.store.hierarchy_queries import Neighbor, RecordName
-from lexarium.store.page_queries import Edge
 from lexarium.store.position import Snapshot
+from lexarium.store.queries import hierarchy_queries, page_queries
+from lexarium.store.queries.hierarchy_queries import Neighbor, RecordName
+from lexarium.store.queries.page_queries import Edge
 
 MAX_RELATED = 200  # records listed per relation type and direction
 _MAX_DETAILED = 100  # of them with their own relations

@@ -18,12 +18,13 @@ from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, VOCA
 from lexarium.domain.text.characters import name_key
 from lexarium.domain.text.placeholders import is_placeholder
 from lexarium.services.daemon_executor import DaemonExecutor
-from lexarium.store import hierarchy_queries, records, relations, revisions
+from lexarium.store import records, relations, revisions
 from lexarium.store.database import Database
 from lexarium.store.dependencies import add_cache_tags, forbid_caching
 from lexarium.store.engine.position_queries import read_position
-from lexarium.store.hierarchy_queries import IdSample, RecordGroup
 from lexarium.store.position import Position, Snapshot
+from lexarium.store.queries import hierarchy_queries
+from lexarium.store.queries.hierarchy_queries import IdSample, RecordGroup
 
 # Two milliseconds of work; then other threads get a turn.
 _BATCH_SIZE = 200

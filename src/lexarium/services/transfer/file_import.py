@@ -22,10 +22,10 @@ from lexarium.formats.detection import (
 )
 from lexarium.formats.registry import Format
 from lexarium.formats.text_encoding import Utf8Stream
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
-from lexarium.services.transfer.imports import import_files
-from lexarium.services.transfer.resource_import import find_table_vocabulary, import_resource_files
+from lexarium.services.transfer.resource_import.importer import find_table_vocabulary, import_resource_files
 from lexarium.store.database import Database
 
 # How exports of the main vocabulary by earlier versions begin, whose predicates have no meaning any more.

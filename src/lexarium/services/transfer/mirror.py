@@ -23,8 +23,8 @@ from lexarium.formats.json import valpha
 from lexarium.formats.parsed import ParsedRecord, ReadOptions
 from lexarium.formats.registry import FORMATS
 from lexarium.services.files import sidecar_path
+from lexarium.services.transfer.field_import.importer import import_records
 from lexarium.services.transfer.import_report import ImportReport
-from lexarium.services.transfer.imports import import_records
 from lexarium.services.transfer.mirror_source import Fetcher, MirrorSource, to_canonical_json
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from lexarium.services.transfer.field_import.importer import import_files
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportRequest
-from lexarium.services.transfer.imports import import_files
-from lexarium.services.transfer.resource_import import import_resource_files
+from lexarium.services.transfer.resource_import.importer import import_resource_files
 from lexarium.store import records
 from lexarium.store.database import Database
 

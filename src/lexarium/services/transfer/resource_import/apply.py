@@ -26,7 +26,7 @@ from lexarium.services.records.lookup import load_merge_chains
 from lexarium.services.transfer import import_base
 from lexarium.services.transfer.import_report import AffectedKind, list_value_changes
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
-from lexarium.services.transfer.resource_staging import ResourceStager, iter_warnings
+from lexarium.services.transfer.resource_import.staging import ResourceStager, iter_warnings
 from lexarium.store import change_log, records, relations, revisions, vocabularies
 from lexarium.store.change_log import RecordWrite
 from lexarium.store.imports import base_values

@@ -16,7 +16,7 @@ from lexarium.domain.text.timestamps import now_ms
 from lexarium.formats.resources import expand_id
 from lexarium.services.transfer import import_base
 from lexarium.services.transfer.import_report import ValueChange
-from lexarium.services.transfer.resource_staging import ResourceStager
+from lexarium.services.transfer.resource_import.staging import ResourceStager
 from lexarium.store import change_log, records, relations, revisions, vocabularies
 from lexarium.store.change_log import RecordWrite
 from lexarium.store.imports import base_values

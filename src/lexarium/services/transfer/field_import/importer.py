@@ -18,12 +18,12 @@ from lexarium.formats.json import jsonl
 from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.formats.text_encoding import Utf8Stream
-from lexarium.services.transfer import import_history
-from lexarium.services.transfer.import_apply import ImportApplier
-from lexarium.services.transfer.import_heads import HeadStage
+from lexarium.services.transfer.field_import import history
+from lexarium.services.transfer.field_import.apply import ImportApplier
+from lexarium.services.transfer.field_import.heads import HeadStage
+from lexarium.services.transfer.field_import.staging import RecordStager
 from lexarium.services.transfer.import_report import ImportReport, ProblemList
 from lexarium.services.transfer.import_request import RollBackDryRun
-from lexarium.services.transfer.import_staging import RecordStager
 from lexarium.services.transfer.name_check import report_repeated_names
 from lexarium.store.database import Database
 from lexarium.store.imports import base_values
@@ -193,7 +193,7 @@ class _ImportRun:
 
     def apply(self) -> ImportReport:
         self._stager.report_counted_warnings()
-        import_history.validate_versions(self._stage, self.problems)
+        history.validate_versions(self._stage, self.problems)
         self.problems.raise_if_any()
         is_large = self._stage.added_count + self._stage.history.added_count > BATCH_SIZE
         with (
@@ -203,7 +203,7 @@ class _ImportRun:
         ):
             self.report.base_revision = transaction.revision
             self._heads.apply(self.database, transaction)
-            import_history.apply_history(self.database, transaction, self._stage, self.report, self.progress)
+            history.apply_history(self.database, transaction, self._stage, self.report, self.progress)
             applier = ImportApplier(
                 self.database,
                 transaction,

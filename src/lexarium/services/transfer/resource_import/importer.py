@@ -27,9 +27,9 @@ from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.transfer.import_report import ImportReport, ProblemList, list_statement_changes
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest, RollBackDryRun
 from lexarium.services.transfer.name_check import report_relation_names, report_repeated_names
-from lexarium.services.transfer.resource_adoption import RecordAdopter
-from lexarium.services.transfer.resource_apply import ResourceApplier, build_group_key, extend_base
-from lexarium.services.transfer.resource_staging import ResourceStager
+from lexarium.services.transfer.resource_import.adoption import RecordAdopter
+from lexarium.services.transfer.resource_import.apply import ResourceApplier, build_group_key, extend_base
+from lexarium.services.transfer.resource_import.staging import ResourceStager
 from lexarium.services.vocabularies import head_records
 from lexarium.store import change_log, records
 from lexarium.store.database import Database

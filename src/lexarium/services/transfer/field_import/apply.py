@@ -23,9 +23,9 @@ from lexarium.domain.text.numbers import format_count
 from lexarium.domain.text.timestamps import now_ms
 from lexarium.services.records.lookup import resolve_survivors
 from lexarium.services.transfer import import_base
+from lexarium.services.transfer.field_import.history import CYCLE_REASON, report_invalid_merges
+from lexarium.services.transfer.field_import.matching import match_foreign_ids
 from lexarium.services.transfer.import_base import NO_RELATIONS, ImportBase, RelationChanges
-from lexarium.services.transfer.import_history import CYCLE_REASON, report_invalid_merges
-from lexarium.services.transfer.import_matching import match_foreign_ids
 from lexarium.services.transfer.import_report import (
     AffectedKind,
     ImportConflict,

@@ -15,8 +15,8 @@ from lexarium.domain.text.characters import find_direction_control, find_unstora
 from lexarium.domain.text.numbers import format_count
 from lexarium.formats.foreign_ids import build_name_reference
 from lexarium.formats.parsed import ParsedRecord, WarningCounter
-from lexarium.services.transfer import import_history
-from lexarium.services.transfer.import_matching import may_be_foreign_id
+from lexarium.services.transfer.field_import import history
+from lexarium.services.transfer.field_import.matching import may_be_foreign_id
 from lexarium.services.transfer.import_report import ProblemList, WarningList
 from lexarium.store.imports.history_stage import StagedVersion
 from lexarium.store.imports.stage import NO_FILTER_COLUMNS, ImportStage
@@ -59,7 +59,7 @@ class RecordStager:
             if parsed.version is not None and parsed.record is not None:
                 # Its statements are checked already.
                 _retire_without_target(parsed)
-                version = import_history.build_version(self._source, parsed, parsed.version)
+                version = history.build_version(self._source, parsed, parsed.version)
                 data = version.document
             else:
                 is_complete = _is_complete(parsed, collection)
@@ -81,7 +81,7 @@ class RecordStager:
         if not key or problems:
             return
         if parsed.version is not None:
-            self._stage.history.add(version or import_history.build_version(self._source, parsed, parsed.version))
+            self._stage.history.add(version or history.build_version(self._source, parsed, parsed.version))
         else:
             self._stage.add_record(key, parsed.collection, self._source, parsed.line, data, extras, filter_columns)
             self._stage_foreign_ids(key, parsed)

@@ -1,0 +1,1 @@
+"""Import of JSON, and of tables of the main vocabulary, by field."""

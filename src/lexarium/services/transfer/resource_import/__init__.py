@@ -1,0 +1,1 @@
+"""Import of ontologies and other documents as resources, statement by statement."""

@@ -1,0 +1,1 @@
+"""Queries of pages, lists and statistics, which read several tables."""
