@@ -36,7 +36,7 @@ TYPE = "rdf:type"
 # Predicates of references that are no relations.
 _OTHER_REFERENCES = frozenset({SOURCE, TYPE})
 # Mappings that are written as texts.
-_TEXT_MAPPINGS = frozenset({"oboInOwl:hasDbXref"})
+TEXT_MAPPINGS = frozenset({"oboInOwl:hasDbXref"})
 ALIAS_PREDICATES: dict[AliasScope, str] = {
     "exact": "skos:altLabel",
     "narrow": "oboInOwl:hasNarrowSynonym",
@@ -291,7 +291,7 @@ class Record:
         if self.is_head:
             return frozenset()
         # Most statements are texts, and most of those are no mappings.
-        candidates = [item for item in self.own_statements if type(item[1]) is not Text or item[0] in _TEXT_MAPPINGS]
+        candidates = [item for item in self.own_statements if type(item[1]) is not Text or item[0] in TEXT_MAPPINGS]
         targets = [(item[0], target) for item in candidates if (target := self._find_target(item)) is not None]
         if not targets:
             return frozenset()
@@ -324,7 +324,7 @@ class Record:
             predicate, value, _ = statement
             if shown.get(predicate) is statement:
                 continue
-            is_plain = type(value) is Text and predicate not in _TEXT_MAPPINGS
+            is_plain = type(value) is Text and predicate not in TEXT_MAPPINGS
             has_place = predicate in ALIAS_SCOPES or predicate in _OTHER_REFERENCES
             if isinstance(value, Node) or not (has_place or (not is_plain and self._is_relation(statement))):
                 others.append(statement)
@@ -334,7 +334,7 @@ class Record:
         """Return the target of a relation: a reference, or a cross-reference that is written as a text."""
         predicate, value, _ = statement
         is_target = isinstance(value, Reference)
-        if isinstance(value, Text) and predicate in _TEXT_MAPPINGS:
+        if isinstance(value, Text) and predicate in TEXT_MAPPINGS:
             # What fits into no index is another statement.
             is_target = 0 < len(value.text.encode(errors="surrogatepass")) <= MAX_TARGET_BYTES
         is_other = predicate in self.collection.id_predicates or predicate in _OTHER_REFERENCES
@@ -463,7 +463,7 @@ class Record:
 
         dropped = set(map(to_pair, self.relations - wanted))
         added = [
-            Statement(predicate, Text(target) if predicate in _TEXT_MAPPINGS else Reference(target))
+            Statement(predicate, Text(target) if predicate in TEXT_MAPPINGS else Reference(target))
             for predicate, target in map(to_pair, sorted(wanted - self.relations))
         ]
         return self._replace(lambda item: (item.predicate, self._find_target(item)) in dropped, added)

@@ -118,7 +118,7 @@ def parse_statements(data: Any, depth: int = 1) -> tuple[Statement, ...]:
     if depth > MAX_DEPTH:
         raise ValueError(f"is nested more than {MAX_DEPTH} levels deep")
     for predicate in data:
-        _check_predicate(predicate)
+        check_predicate(predicate)
     # Most predicates have one text. These are checked together.
     _check_text("".join([values for values in data.values() if isinstance(values, str)]))
     statements = []
@@ -156,7 +156,8 @@ def _parse_statement(predicate: str, data: Any, depth: int) -> Statement:
 
 
 @lru_cache(maxsize=1_000)
-def _check_predicate(predicate: str) -> None:
+def check_predicate(predicate: str) -> None:
+    """Raise ValueError, to follow a subject, if a predicate is not valid."""
     if not predicate or is_id_too_long(_check_text(predicate)):
         raise ValueError(f"has a predicate that is empty or has more than {MAX_ID_BYTES} bytes")
 

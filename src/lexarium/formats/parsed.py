@@ -8,6 +8,7 @@ from typing import NamedTuple
 from lexarium.domain.change import Action
 from lexarium.domain.errors import LexariumError
 from lexarium.domain.labels import Alias
+from lexarium.domain.plain_record import PlainRecord
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
 from lexarium.domain.schema.collections import COLLECTIONS, Collection, Fields
 from lexarium.domain.schema.relation_types import Side, qualify_name
@@ -66,6 +67,8 @@ class ParsedRecord:
     targets_are_ids: bool = False
     # The whole record, if the file states it so; the other attributes are views of it.
     record: Record | None = None
+    # Instead of it, if a version has only plain values.
+    plain_record: PlainRecord | None = None
     # For a file with history: the version. Each version is a record of its own, complete, the oldest first.
     version: ParsedVersion | None = None
     # Reasons to reject the record.

@@ -55,8 +55,7 @@ class VersionRow(NamedTuple):
     document: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedVersion:
+class ImportedVersion(NamedTuple):
     """Version that was made elsewhere and is missing here."""
 
     row: VersionRow

@@ -9,6 +9,7 @@ import orjson
 from lexarium.domain.change import Action, Change
 from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_TARGET_BYTES, get_local_id, is_id_too_long, qualify_id
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, AliasScope, is_language_tag
+from lexarium.domain.plain_record import parse_plain_record
 from lexarium.domain.record import ProposalOrigin, Record, RecordState, Relation
 from lexarium.domain.schema.collections import VOCABULARY, Collection, get_collection
 from lexarium.domain.statement import normalize, parse_statements
@@ -177,6 +178,12 @@ def _parse_version_line(
     if collection is None:
         return record
     record.collection = collection.name
+    if "version" in document and "statements" in document and collection is not VOCABULARY:
+        plain_record = parse_plain_record(collection, document)
+        if plain_record is not None:
+            record.plain_record, record.fields = plain_record, plain_record.fields
+            _VersionParser(collection, document, record).parse_version()
+            return record
     if "statements" in document:
         _parse_statements(collection, document, record)
     elif isinstance(document["record"], dict):
@@ -245,7 +252,7 @@ class _VersionParser:
         else:
             record.record = record.record.with_state(record.state or RecordState.PUBLISHED, record.replaced_by)
         if "version" in self._document:
-            self._parse_version()
+            self.parse_version()
         elif record.record is not None:
             record.aliases, record.sources = record.record.stored_aliases or None, record.record.sources
             record.relations = sorted(record.record.relations)
@@ -281,7 +288,8 @@ class _VersionParser:
         # Not validated like user input: imported aliases are kept as they are.
         return tuple(Alias.model_construct(**alias) for alias in aliases)
 
-    def _parse_version(self) -> None:
+    def parse_version(self) -> None:
+        """Parse the metadata."""
         version_number = self._get_integer("version", 1)
         write_id, at = self._get_integer("write", 0), self._get_integer("at", 0)
         actor, action = self._get_text("actor", "") or "", self._get_text("action", "") or ""

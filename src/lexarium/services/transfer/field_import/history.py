@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -34,15 +33,21 @@ CYCLE_REASON = "leads back to itself"
 
 def build_version(source: int, parsed: ParsedRecord, version: ParsedVersion) -> StagedVersion:
     """Return a version of a record for the stage, with all that is written of it."""
-    collection = COLLECTIONS[parsed.collection]
-    record = parsed.record or build_record(
-        collection, parsed.fields, parsed.relations, parsed.aliases, parsed.sources or ()
-    )
-    record = assign_defaults(record, version.at)
-    record = record.with_state(parsed.state or RecordState.PUBLISHED, parsed.replaced_by)
-    class_id, owner, flagged = get_filter_columns(collection, record.fields)
+    collection, state, fields = COLLECTIONS[parsed.collection], RecordState.PUBLISHED, parsed.fields
+    if parsed.plain_record is not None:
+        _, document, is_linked = parsed.plain_record
+    else:
+        record = parsed.record or build_record(
+            collection, fields, parsed.relations, parsed.aliases, parsed.sources or ()
+        )
+        record = assign_defaults(record, version.at)
+        record = record.with_state(parsed.state or state, parsed.replaced_by)
+        state, fields = record.state, record.fields
+        document = record.to_document(version.origin, version.summary)
+        is_linked = bool(record.relations or record.alternative_ids or record.translated_names)
+    class_id, owner, flagged = get_filter_columns(collection, fields)
     return StagedVersion(
-        id=record.id,
+        id=qualify_id(collection.vocabulary, fields["id"]),
         number=version.number,
         collection=collection.name,
         source=source,
@@ -51,14 +56,14 @@ def build_version(source: int, parsed: ParsedRecord, version: ParsedVersion) -> 
         at=version.at,
         actor=version.actor,
         action=version.action,
-        state=record.state,
-        name=record.fields["name"],
+        state=state,
+        name=fields["name"],
         class_id=class_id,
         owner=owner,
         flagged=flagged,
-        is_linked=bool(record.relations or record.alternative_ids or record.translated_names),
-        body=render_body(collection, record.fields),
-        document=record.to_document(version.origin, version.summary),
+        is_linked=is_linked,
+        body=render_body(collection, fields),
+        document=document,
     )
 
 
@@ -179,7 +184,7 @@ def _to_retired(version: ImportedVersion, reason: str) -> ImportedVersion:
     record = _parse_row(version.row)
     record = record.with_state(RecordState.RETIRED, None if reason == CYCLE_REASON else record.replaced_by)
     row = change_log.build_row(record, record.to_document())
-    return replace(version, row=row, action=Action.RETIRE)
+    return version._replace(row=row, action=Action.RETIRE)
 
 
 def _parse_row(row: VersionRow) -> Record:

@@ -56,7 +56,7 @@ class RecordStager:
         version: StagedVersion | None = None
         if parsed.collection and not problems:
             collection = COLLECTIONS[parsed.collection]
-            if parsed.version is not None and parsed.record is not None:
+            if parsed.version is not None and (parsed.plain_record or parsed.record):
                 # Its statements are checked already.
                 _retire_without_target(parsed)
                 version = history.build_version(self._source, parsed, parsed.version)

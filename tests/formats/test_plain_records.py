@@ -1,0 +1,71 @@
+"""Versions in JSON Lines whose values are all plain."""
+
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lexarium.domain.editing.defaults import assign_defaults
+from lexarium.domain.plain_record import parse_plain_record
+from lexarium.domain.record import Record
+from lexarium.domain.schema.collections import COLLECTIONS
+from lexarium.domain.statement import normalize, parse_statements
+
+CONCEPT = COLLECTIONS["concept"]
+PREDICATES = (
+    *CONCEPT.field_predicates.values(),
+    "skos:broader",
+    "skos:altLabel",
+    "oboInOwl:hasAlternativeId",
+    "rdf:type",
+)
+TEXTS = st.text(max_size=3) | st.sampled_from(("", "\0", "01", "x" * 2_001))
+VALUES = (
+    TEXTS
+    | st.integers()
+    | st.sampled_from((10**14, -(10**14), 10**15 - 1, 1 - 10**15, True, 1.5, None))
+    | st.builds(lambda text: {"ref": text}, TEXTS)
+    | st.builds(lambda text: {"text": text, "lang": "de"}, TEXTS)
+    | st.lists(TEXTS, max_size=2)
+)
+
+
+def build_version(statements: Any, **values: Any) -> dict[str, Any]:
+    return {"id": "trm_1", "state": "published", "statements": statements, **values}
+
+
+FULL = {
+    "skos:prefLabel": "memory",
+    "cogat:event_stamp": "2020-01-01T00:00:00",
+    **{
+        CONCEPT.field_predicates[name]: 1 if CONCEPT.field_types[name] is int else "x"
+        for name in CONCEPT.assigned_fields
+    },
+}
+
+
+@given(
+    statements=st.dictionaries(st.sampled_from(PREDICATES), VALUES).map(lambda values: FULL | values),
+    assigned=st.dictionaries(st.sampled_from([*CONCEPT.fields, "other"]), st.just("") | st.integers(0, 9)),
+)
+@example(statements={"skos:prefLabel": "memory"}, assigned={})
+@example(statements=FULL | {"": "x"}, assigned={})
+def test_a_plain_version_has_the_fields_and_the_document_of_its_statements(
+    statements: dict[str, Any], assigned: dict[str, Any]
+) -> None:
+    data = build_version(statements, **({"assigned": assigned} if assigned else {}))
+    plain = parse_plain_record(CONCEPT, data)
+    if plain is None:
+        return
+    record = Record(CONCEPT, "trm_1", normalize(parse_statements(statements)), assigned=assigned)
+    assert list(plain.fields.items()) == list(record.fields.items())
+    assert plain.document == record.to_document()
+    assert plain.is_linked or not (record.relations or record.alternative_ids or record.translated_names)
+    assert assign_defaults(record, 0) is record
+    assert not record.stored_aliases
+
+
+def test_a_version_with_fields_and_relations_is_plain() -> None:
+    plain = parse_plain_record(CONCEPT, build_version(FULL | {"skos:broader": {"ref": "trm_2"}}))
+    assert plain is not None
+    assert plain.is_linked
