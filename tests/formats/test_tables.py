@@ -52,7 +52,7 @@ def read_records(
 
 
 def read_warnings(text: str, collection: Collection = CONCEPT, map: Mapping[str, str] | None = None) -> list[str]:
-    return [warning for imported_record in read_table(text, collection, map) for warning in imported_record.warnings]
+    return [warning.message for record in read_table(text, collection, map) for warning in record.warnings]
 
 
 def read_problems(text: str) -> list[tuple[int, str]]:

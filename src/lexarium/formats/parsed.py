@@ -26,6 +26,13 @@ class ParseError(LexariumError):
         self.column = column
 
 
+class ParseWarning(NamedTuple):
+    """What is doubtful about a file, or a loss: what is in the file, but not read."""
+
+    message: str
+    is_loss: bool = False
+
+
 class ParsedVersion(NamedTuple):
     """A version of a record and its metadata."""
 
@@ -73,11 +80,15 @@ class ParsedRecord:
     version: ParsedVersion | None = None
     # Reasons to reject the record.
     problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[ParseWarning] = field(default_factory=list)
     # Warnings about the whole file that are counted together with those of other files.
     counted_warnings: "WarningCounter | None" = None
     # The column of the problems; 0: unknown.
     column: int = 0
+
+    def warn(self, message: str, *, is_loss: bool = False) -> None:
+        """Add a warning."""
+        self.warnings.append(ParseWarning(message, is_loss))
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,7 @@ class WarningCounter:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, list[str]] = {}
+        self._losses: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._counts)
@@ -134,9 +146,11 @@ class WarningCounter:
         """Return an iterator over the messages, without counts."""
         return iter(self._counts)
 
-    def add(self, message: str, example: str = "") -> None:
+    def add(self, message: str, example: str = "", *, is_loss: bool = False) -> None:
         """Count a warning about an example."""
         self._counts[message] += 1
+        if is_loss:
+            self._losses.add(message)
         examples = self._examples.setdefault(message, [])
         if len(examples) < _MAX_EXAMPLES:
             examples.append(example)
@@ -145,16 +159,21 @@ class WarningCounter:
         """Add the counts of another."""
         self._counts.update(other._counts)
         self._examples = other._examples | self._examples
+        self._losses |= other._losses
 
     def get_examples(self, message: str) -> list[str]:
         """Return what a message is about, of as many warnings as are kept."""
         return self._examples[message]
 
-    def to_parsed_records(self, *other_warnings: str) -> Iterator[ParsedRecord]:
+    def is_loss(self, message: str) -> bool:
+        """Return whether a message is about a loss."""
+        return message in self._losses
+
+    def to_parsed_records(self) -> Iterator[ParsedRecord]:
         """Yield all warnings, with their counts, as one record about the whole file, if there are any."""
-        messages = [self.format_message(message) for message in self]
-        if other_warnings or messages:
-            yield ParsedRecord(0, warnings=[*other_warnings, *messages])
+        warnings = [ParseWarning(self.format_message(message), self.is_loss(message)) for message in self]
+        if warnings:
+            yield ParsedRecord(0, warnings=warnings)
 
     def format_message(self, message: str) -> str:
         """Return a message with its count and example."""

@@ -162,10 +162,10 @@ def _parse_header(line_number: int, document: dict[str, Any], options: ReadOptio
         message = f"a newer Lexarium wrote this: its format is {version}, and this one reads up to {FORMAT_VERSION}"
         raise ParseError(message, line_number, 1)
     language, own_language = document.get("language", ""), options.vocabulary.language
-    if options.vocabulary.slug not in VOCABULARIES:
-        return ParsedRecord(line_number)
-    warning = f"its language is {language}, and this catalogue's is {own_language}; names are taken as they are"
-    return ParsedRecord(line_number, warnings=[warning] if language and language != own_language else [])
+    parsed = ParsedRecord(line_number)
+    if options.vocabulary.slug in VOCABULARIES and language and language != own_language:
+        parsed.warn(f"its language is {language}, and this catalogue's is {own_language}; names are taken as they are")
+    return parsed
 
 
 def _parse_version_line(

@@ -82,7 +82,7 @@ class _ContainerReader:
                 for entry_line, entry in value:
                     yield self._parse_entry(entry_line, entry)
             elif key != _TYPE_KEY:
-                self._warnings.add(f"{key} is not part of a container; it was skipped", f"line {line}")
+                self._warnings.add(f"{key} is not part of a container; it was skipped", f"line {line}", is_loss=True)
         if not keys.intersection((_ENTRIES_KEY, _TYPE_KEY)):
             raise ParseError(f"it has no {_ENTRIES_KEY}; LinkML data were expected", 1, 1)
         yield ParsedRecord(0, counted_warnings=self._warnings)
@@ -107,7 +107,7 @@ class _ContainerReader:
                 self._parse_field(record, record_id, slots[name], entry[name])
         for key in sorted(entry.keys() - collection.fields.keys() - relations.keys() - {_TYPE_KEY}):
             message = f"{key} is not a slot of {collection.schema_class.name}; it was skipped"
-            self._warnings.add(message, record_id)
+            self._warnings.add(message, record_id, is_loss=True)
         record.complete_relations = [(name, "source") for name in collection.relation_predicates]
         self._check_form(collection, record)
         return record
@@ -119,7 +119,7 @@ class _ContainerReader:
         if text is None:
             record.problems.append(f"{slot.name} of {record_id} is not one text")
         elif not text:
-            self._warnings.add("an empty text was skipped", f"{slot.name} of {record_id}")
+            self._warnings.add("an empty text was skipped", f"{slot.name} of {record_id}", is_loss=True)
         elif slot.range != "integer":
             record.fields[slot.name] = text
             if text == "None":
@@ -138,7 +138,7 @@ class _ContainerReader:
         known: set[str] = set()
         for target in targets:
             if target == "":
-                self._warnings.add("an empty text was skipped", f"{slot.name} of {record_id}")
+                self._warnings.add("an empty text was skipped", f"{slot.name} of {record_id}", is_loss=True)
             elif target is None or find_unstorable_char(target) or len(target.encode()) > max_bytes:
                 record.problems.append(f"{slot.name} of {record_id} has a value that is not an id")
             elif target in known:

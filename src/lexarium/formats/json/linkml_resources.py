@@ -116,7 +116,7 @@ class LinkmlDocument:
                 pointer = f"/{member}/{place}" if member else f"/{place}"
                 yield from reader.read_record(item, members[member], pointer)
             elif member != TYPE_KEY and number == 0:
-                warnings.add(f"{member} is not part of a container; it was skipped", f"line {line}")
+                warnings.add(f"{member} is not part of a container; it was skipped", f"line {line}", is_loss=True)
         if not count and member not in ("", TYPE_KEY):
             raise ParseError(f"it has none of {', '.join(filter(None, members))}; LinkML data were expected", line, 1)
         if not count:
@@ -282,7 +282,7 @@ class _ObjectReader:
             self._warn(f"{slot.name} has several values, and the schema allows one; all were kept")
         all_details = (details if isinstance(details, list) else [details]) if details else [None] * len(values)
         if len(all_details) != len(values):
-            self._warn(f"{DETAILS_KEY} of {slot.name} are not as many as its values; they were skipped")
+            self._warn(f"{DETAILS_KEY} of {slot.name} are not as many as its values; they were skipped", is_loss=True)
             all_details = [None] * len(values)
         statements = []
         for (place, item), item_details in zip(values, all_details, strict=True):
@@ -332,7 +332,7 @@ class _ObjectReader:
 
     def _read_text(self, slot: Slot, text: str, pointer: str) -> Value | None:
         if not text:
-            self._warn("an empty text was skipped", slot.name)
+            self._warn("an empty text was skipped", slot.name, is_loss=True)
             return None
         if char := find_unstorable_char(text):
             self._add_problem(pointer, f"contains the character {char}, which cannot be stored")
@@ -367,7 +367,8 @@ class _ObjectReader:
         """Return the statements of a key that is no slot."""
         predicate = self._schema.name_predicate(key)
         if not key or key[0] == "@" or len(predicate.encode(errors="replace")) > MAX_ID_BYTES:
-            self._warn(f"{key[:100]} is not a slot of {schema_class.name}, and cannot be kept; it was skipped")
+            message = f"{key[:100]} is not a slot of {schema_class.name}, and cannot be kept; it was skipped"
+            self._warn(message, is_loss=True)
             return []
         if char := find_unstorable_char(key):
             self._add_problem(pointer, f"contains the character {char}, which cannot be stored")
@@ -412,8 +413,9 @@ class _ObjectReader:
         types = {bool: BOOLEAN, int: INTEGER, float: "xsd:double"}
         return Text(text, "", types.get(type(value), ""))
 
-    def _warn(self, message: str, what: str = "") -> None:
-        self._warnings.add(message, f"{what} of {self._resource.id}" if what else self._resource.id)
+    def _warn(self, message: str, what: str = "", *, is_loss: bool = False) -> None:
+        example = f"{what} of {self._resource.id}" if what else self._resource.id
+        self._warnings.add(message, example, is_loss=is_loss)
 
     def _add_problem(self, pointer: str, reason: str) -> None:
         self._resource.problems.append((0, f"at {pointer} {reason}"))

@@ -134,7 +134,7 @@ def parse_fields(collection: Collection, values: dict[str, Any], record: ParsedR
         if key in collection.relation_lists:
             _parse_relations(collection.relation_lists[key], record_id, value, record)
         elif key not in field_types and key not in ("type", SEARCH_HIT_NUMBER_KEY):
-            record.warnings.append(f"{key} of {record_id} is not a field of {collection.name}; it was skipped")
+            record.warn(f"{key} of {record_id} is not a field of {collection.name}; it was skipped", is_loss=True)
 
 
 def _parse_fields_fast(collection: Collection, values: dict[str, Any], record: ParsedRecord) -> bool:
@@ -160,7 +160,7 @@ def _parse_fields_slow(collection: Collection, values: dict[str, Any], record: P
         value = values.get(name)
         if value is None:
             if name in collection.valpha_field_names:
-                record.warnings.append(f"{values['id']} has no {name}; it was filled")
+                record.warn(f"{values['id']} has no {name}; it was filled")
             continue
         problem = _check_type(value, expected)
         if problem:
@@ -184,17 +184,17 @@ def _add_format_warnings(collection: Collection, record: ParsedRecord) -> None:
         return
     record_id = fields["id"]
     if not has_prefix(record_id, collection.id_prefixes):
-        record.warnings.append(f"the id {record_id} does not have the form of {add_article(collection.name)}'s")
+        record.warn(f"the id {record_id} does not have the form of {add_article(collection.name)}'s")
     if fields.get("name") == "":
-        record.warnings.append(f"{record_id} has an empty name")
+        record.warn(f"{record_id} has an empty name")
     for name, prefix in collection.id_fields.items():
         value = fields.get(name)
         if value and not has_prefix(value, (prefix,)):
-            record.warnings.append(f"{name} of {record_id} does not have the form {prefix}_…: {value}")
+            record.warn(f"{name} of {record_id} does not have the form {prefix}_…: {value}")
     for name in collection.timestamp_fields:
         value = fields.get(name)
         if value is not None and not is_timestamp(value):
-            record.warnings.append(f"{name} of {record_id} does not have the form YYYY-MM-DDThh:mm:ss: {value}")
+            record.warn(f"{name} of {record_id} does not have the form YYYY-MM-DDThh:mm:ss: {value}")
 
 
 def _parse_relations(relation_list: RelationList, record_id: str, value: Any, record: ParsedRecord) -> None:

@@ -123,7 +123,7 @@ class OboDocument:
                 except ParseError as error:
                     yield _reject(error)
             elif stanza.stanza_type:
-                self.warnings.add(f"stanzas [{stanza.stanza_type}] are skipped", f"line {stanza.line}")
+                self.warnings.add(f"stanzas [{stanza.stanza_type}] are skipped", f"line {stanza.line}", is_loss=True)
         written = [Statement(WRITTEN_IRI, Text(name)) for name in sorted(self._written_iris)]
         if written:
             yield ParsedResource(0, "", "", written)
@@ -182,7 +182,8 @@ class OboDocument:
     def _read_clause(self, stanza_type: str, clause: Clause) -> Statement | None:
         """Return the statement of a clause, or None if it has no value. What cannot be read of it is counted."""
         if not clause.value:
-            self.warnings.add("clauses without a value were left out", f"line {clause.line}, {clause.tag}")
+            location = f"line {clause.line}, {clause.tag}"
+            self.warnings.add("clauses without a value were left out", location, is_loss=True)
             return None
         if clause.tag == "property_value":
             self._note_iri(clause)
@@ -212,7 +213,8 @@ class OboDocument:
         return statement._replace(qualifiers=tuple(item for item in statement.qualifiers if item not in unread))
 
     def _warn_unread(self, clause: Clause, text: str) -> None:
-        self.warnings.add("text after the value of a clause was skipped", f"line {clause.line}, {clause.tag}: {text}")
+        example = f"line {clause.line}, {clause.tag}: {text}"
+        self.warnings.add("text after the value of a clause was skipped", example, is_loss=True)
 
     def _parse_clause(self, stanza_type: str, clause: Clause) -> Statement:
         parse = _PARSERS.get(clause.tag)

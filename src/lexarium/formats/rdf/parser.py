@@ -89,7 +89,8 @@ def parse_triples(
             if isinstance(subject, str) and isinstance(predicate, str) and value is not None:
                 yield ParsedTriple(line, subject, predicate, value)
             elif warnings is not None:
-                warnings.add("a triple about a triple (RDF 1.2) was skipped", f"line {line}" if line else "")
+                location = f"line {line}" if line else ""
+                warnings.add("a triple about a triple (RDF 1.2) was skipped", location, is_loss=True)
     except SyntaxError as error:
         raise _to_parse_error(error, syntax, reader.line) from None
     except MemoryError:

@@ -490,7 +490,7 @@ class RdfDocument:
             datatype = contract_predicate(value.datatype) if value.datatype else ""
             tag = format_tag(value.language) if value.language else ""
             if tag and not TAG_FORM.fullmatch(tag):
-                self.warnings.add("a language tag is not valid and was skipped", tag)
+                self.warnings.add("a language tag is not valid and was skipped", tag, is_loss=True)
                 tag = ""
             return Text(value.text, tag, datatype)
         if value == _NIL:

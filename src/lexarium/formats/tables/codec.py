@@ -18,7 +18,7 @@ from lexarium.domain.schema.collections import (
 )
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.foreign_ids import format_id
-from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WriteOptions
+from lexarium.formats.parsed import ParsedRecord, ParseError, ReadOptions, WarningCounter, WriteOptions
 from lexarium.formats.reading import open_seekable
 from lexarium.formats.tables.cells import EMPTY_TEXT, escape_formula, format_line, join_aliases, join_values
 from lexarium.formats.tables.dialect import SAMPLE_CHARS, detect_dialect, iter_rows
@@ -68,8 +68,9 @@ def _parse_table(text: TextIO, options: ReadOptions) -> Iterator[ParsedRecord]:
     line, titles, rows = rewind()
     if not titles:
         raise ParseError("the file is empty; a line that names columns was expected", 1, 1)
-    columns, warnings = match_columns(titles, options.column_mapping, line)
-    parser = TableParser(options, columns, titles)
+    warnings = WarningCounter()
+    columns = match_columns(titles, options.column_mapping, line, warnings)
+    parser = TableParser(options, columns, titles, warnings)
     references = parser.collect_row_references(rows)
     if references:
         *_, rows = rewind()
@@ -77,7 +78,7 @@ def _parse_table(text: TextIO, options: ReadOptions) -> Iterator[ParsedRecord]:
     *_, rows = rewind()
     for line_number, row in rows:
         yield parser.parse_row(line_number, row)
-    yield from parser.warnings.to_parsed_records(*warnings)
+    yield from warnings.to_parsed_records()
 
 
 def write(records: Iterable[Record], options: WriteOptions) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from lexarium.domain.schema.collections import (
     RELATION_TYPES,
     find_collection,
 )
-from lexarium.formats.parsed import ParseError
+from lexarium.formats.parsed import ParseError, WarningCounter
 
 # The hierarchy relation of the collection, whichever that is.
 BROADER = "broader"
@@ -127,9 +127,9 @@ def count_known_titles(titles: Iterable[str], column_mapping: Mapping[str, str])
 
 
 def match_columns(
-    titles: Sequence[str], column_mapping: Mapping[str, str], line: int
-) -> tuple[list[Column], list[str]]:
-    """Return the columns with a known meaning, and warnings about the others.
+    titles: Sequence[str], column_mapping: Mapping[str, str], line: int, warnings: WarningCounter
+) -> list[Column]:
+    """Return the columns with a known meaning, and warn of the others.
 
     Raise ParseError if there is neither an id nor a name, or if two columns have the same single-valued field.
     """
@@ -144,13 +144,14 @@ def match_columns(
         raise ParseError(f"{message}; found: {', '.join(filter(None, titles))[:200]}", line, 1)
     _reject_duplicates(columns, line)
     known_indexes = {column.index for column in columns}
-    warnings = [
-        f"the column {title} ({index + 1}) is not known; it was skipped. map it with --map"
-        for index, title in enumerate(titles)
-        if title and index not in known_indexes and column_mapping.get(title) != ""
-    ]
-    unused = (title for title in column_mapping if title not in titles)
-    return columns, [*warnings, *(f"there is no column {title}, which --map names" for title in unused)]
+    for index, title in enumerate(titles):
+        if title and index not in known_indexes and column_mapping.get(title) != "":
+            message = f"the column {title} ({index + 1}) is not known; it was skipped. map it with --map"
+            warnings.add(message, is_loss=True)
+    for title in column_mapping:
+        if title not in titles:
+            warnings.add(f"there is no column {title}, which --map names")
+    return columns
 
 
 def _match_column(index: int, title: str, column_mapping: Mapping[str, str]) -> Column | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lexarium.domain.identifiers import find_target_problem
 from lexarium.domain.labels import Alias, parse_aliases
@@ -39,7 +39,7 @@ class TableParser:
     options: ReadOptions
     columns: Sequence[Column]
     titles: Sequence[str]
-    warnings: WarningCounter = field(default_factory=WarningCounter)
+    warnings: WarningCounter
 
     def __post_init__(self) -> None:
         self._index_by_field = {column.field: column.index for column in self.columns}
@@ -124,7 +124,8 @@ class TableParser:
             self.warnings.add(message, f"on line {line}")
         for index in self._untitled_columns:
             if index < len(row) and row[index]:
-                self.warnings.add(f"the column {index + 1} has no name; what it holds was skipped", f"on line {line}")
+                message = f"the column {index + 1} has no name; what it holds was skipped"
+                self.warnings.add(message, f"on line {line}", is_loss=True)
         return None
 
 
@@ -163,7 +164,7 @@ class _RowParser:
             elif cell:
                 kind = add_article(self._collection.name)
                 message = f"the column {column.title} is not supported for {kind}; it was skipped"
-                self._table.warnings.add(message, f"on line {self._record.line}")
+                self._table.warnings.add(message, f"on line {self._record.line}", is_loss=True)
         self._set_aliases()
         self._record.complete_relations = [
             relation for relation in self._record.complete_relations if relation[0] not in self._ambiguous_relations
@@ -208,7 +209,7 @@ class _RowParser:
     def parse_name(self, column: Column, cell: str) -> None:
         self._record.fields["name"] = cell
         if not cell and self._label:
-            self._record.warnings.append(f"{self._label} has an empty name")
+            self._record.warn(f"{self._label} has an empty name")
 
     def parse_aliases(self, column: Column, cell: str) -> None:
         self._aliases += split_aliases(cell, self._table.options.vocabulary.language, column.scope)
@@ -257,7 +258,7 @@ class _RowParser:
         rows = self._table.find_rows(text, collection)
         if len(rows) > 1:
             reference = f"{column.title} of {self._label} names {text[:100]!r}"
-            self._record.warnings.append(f"{reference}: several rows have this name; it was skipped")
+            self._record.warn(f"{reference}: several rows have this name; it was skipped", is_loss=True)
             return None
         # If no row has this name, a record of the catalogue may have it.
         return next(iter(rows), build_name_reference(collection or self._collection.name, text))

@@ -110,7 +110,7 @@ class MappingTable:
         self._extensions = _parse_extensions(self._metadata.get("extension_definitions"))
         ignored = [name for name in self._metadata if name not in _READ_METADATA | _PROPAGATED]
         if ignored:
-            self.warnings.add(f"metadata of the mapping set are skipped: {', '.join(ignored)}")
+            self.warnings.add(f"metadata of the mapping set are skipped: {', '.join(ignored)}", is_loss=True)
         self._stated: set[str] = set()
 
     def describe(self) -> SourceDescription:

@@ -126,7 +126,9 @@ class TranslationTable:
         if problems:
             return resource
         if not text.strip():
-            self.warnings.add("a row has no translation and was skipped", f"{record_id} on line {row.line}")
+            self.warnings.add(
+                "a row has no translation and was skipped", f"{record_id} on line {row.line}", is_loss=True
+            )
             return resource
         details = [
             self._state_qualifier(qualifiers[index], row.cells[index], vocabulary)

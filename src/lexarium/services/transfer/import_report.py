@@ -65,14 +65,11 @@ class WarningKind:
     """Warnings that differ only in what they are about."""
 
     message: str
+    # Whether they are about what is in the file, but not in the catalogue.
+    is_loss: bool
     count: int = 0
     # The first few.
     examples: list[FieldProblem] = field(default_factory=list)
-
-    @property
-    def is_loss(self) -> bool:
-        """Return whether part of the file is not in the catalogue. The message then says so."""
-        return "skipped" in self.message or "left out" in self.message
 
 
 @dataclass
@@ -82,12 +79,12 @@ class WarningList(BoundedList[FieldProblem]):
     max_kept: int = _MAX_WARNINGS
     _kinds: dict[str, WarningKind] = field(default_factory=dict)
 
-    def add(self, location: str, message: str, subject: str = "") -> None:
+    def add(self, location: str, message: str, subject: str = "", *, is_loss: bool = False) -> None:
         """Append a warning about a subject. Without one, the kind is the message without its ids and numbers."""
         problem = FieldProblem(location, f"{subject}: {message}" if subject else message)
         self.append(problem)
         name = message if subject else _VARIABLE_PART.sub("…", message)
-        kind = self._kinds.setdefault(name, WarningKind(name))
+        kind = self._kinds.setdefault(name, WarningKind(name, is_loss))
         kind.count += 1
         if len(kind.examples) < MAX_EXAMPLES:
             kind.examples.append(problem)

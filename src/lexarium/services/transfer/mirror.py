@@ -142,8 +142,9 @@ def _list_details(collection: Collection) -> Iterator[tuple[RelationList, str]]:
 def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
     collection = COLLECTIONS.get(str(record.get("collection")))
     if collection is None:
-        warning = f"{record.get('id')} is of an unknown collection; it was skipped"
-        return ParsedRecord(0, warnings=[warning])
+        unknown = ParsedRecord(0)
+        unknown.warn(f"{record.get('id')} is of an unknown collection; it was skipped", is_loss=True)
+        return unknown
     fields = {name: record[name] for name in collection.core_fields if name in record}
     parsed = _parse_valpha(collection, to_canonical_json(fields))
     if parsed.problems:
@@ -152,7 +153,8 @@ def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
         others = _FIELDS_ADAPTER.validate_python(record.get("fields", {}), strict=True)
         parsed.fields |= others
         if record.get("statements"):
-            parsed.warnings.append(f"statements of {parsed.fields['id']} that no slot declares were skipped")
+            message = f"statements of {parsed.fields['id']} that no slot declares were skipped"
+            parsed.warn(message, is_loss=True)
         parsed.aliases = _ALIASES_ADAPTER.validate_python(tuple(record["aliases"]))
         parsed.sources = _TEXTS_ADAPTER.validate_python(tuple(record["sources"]), strict=True)
         parsed.state = RecordState(record["state"])
@@ -165,6 +167,6 @@ def _parse_v1(record: dict[str, Any]) -> ParsedRecord:
         if type_name in RELATION_TYPES:
             parsed.relations += [Relation(parsed.fields["id"], type_name, target) for target in targets]
         else:
-            parsed.warnings.append(f"{type_name} of {parsed.fields['id']} is unknown; it was skipped")
+            parsed.warn(f"{type_name} of {parsed.fields['id']} is unknown; it was skipped", is_loss=True)
     parsed.complete_relations = [(name, "source") for name in collection.relation_types]
     return parsed

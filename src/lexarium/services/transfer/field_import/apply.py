@@ -199,7 +199,7 @@ class ImportApplier:
         record_id = self.stage.find_record_id(replacement)
         if record_id is None:
             missing = f"{replacement}, the replacement of {item.id}, is in neither the import nor the catalogue"
-            self.report.warnings.add(self._locate(item), f"{missing}; it is skipped")
+            self.report.warnings.add(self._locate(item), f"{missing}; it is skipped", is_loss=True)
         return record_id
 
     def _remove_missing_relations(self) -> None:
@@ -412,7 +412,7 @@ class ImportApplier:
             return False
         if item is not None and current.state == RecordState.MERGED:
             message = f"{item.id} was merged into {current.replaced_by}; its data are skipped"
-            self.report.warnings.add(self._locate(item), message)
+            self.report.warnings.add(self._locate(item), message, is_loss=True)
             self.report.add_record("refused", item.id, item.collection, current.fields["name"])
         return current.state != RecordState.MERGED
 

@@ -168,7 +168,7 @@ class _ImportRun:
         """Warn of skipped documents of an archive. If nothing of a file was read, they are problems."""
         for location, reason in self._skipped:
             if self._has_read_any:
-                self.report.warnings.add(location, f"was skipped: it {reason}")
+                self.report.warnings.add(location, f"was skipped: it {reason}", is_loss=True)
             else:
                 self.problems.add(location, reason)
         self._skipped.clear()

@@ -34,12 +34,14 @@ def match_foreign_ids(snapshot: Snapshot, stage: ImportStage, report: ImportRepo
     )
     for foreign_id, record_id, location in stage.exclude(duplicates):
         match = f"{foreign_id} is {record_id} in the catalogue"
-        warnings.add(location, f"{match}, and so is another of this import; this one is skipped")
+        warnings.add(location, f"{match}, and so is another of this import; this one is skipped", is_loss=True)
         collection, _ = parse_name_reference(foreign_id) or ("", "")
         report.add_record("refused", record_id, collection, _format_foreign_id(foreign_id))
     for relation, location, is_manual in stage.resolve_foreign_ids(EXACT_MATCH.name):
         message = f"{_format_relation(relation)} is skipped: one of the two is in neither the import nor the catalogue"
-        warnings.add(location, f"{message}; existing relations of this kind are kept" if is_manual else message)
+        if is_manual:
+            message += "; existing relations of this kind are kept"
+        warnings.add(location, message, is_loss=True)
 
 
 def _match_batch(snapshot: Snapshot, batch: Sequence[ForeignId], warnings: WarningList) -> dict[str, str]:

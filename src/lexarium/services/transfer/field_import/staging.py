@@ -46,7 +46,11 @@ class RecordStager:
         for message in self._counted_warnings:
             location, *others = self._counted_locations[message]
             more = f" and {format_count(len(others), 'other file')}" if others else ""
-            self._warnings.add(location + more, self._counted_warnings.format_message(message))
+            self._warnings.add(
+                location + more,
+                self._counted_warnings.format_message(message),
+                is_loss=self._counted_warnings.is_loss(message),
+            )
 
     def stage(self, parsed: ParsedRecord) -> None:
         """Stage a record, or report its problems."""
@@ -94,7 +98,7 @@ class RecordStager:
         for problem in parsed.problems:
             self._problems.add(location + column, problem)
         for warning in parsed.warnings:
-            self._warnings.add(location, warning)
+            self._warnings.add(location, warning.message, is_loss=warning.is_loss)
         if parsed.counted_warnings:
             self._counted_warnings.update(parsed.counted_warnings)
             for message in parsed.counted_warnings:
@@ -103,7 +107,7 @@ class RecordStager:
     def _drop_unknown_fields(self, parsed: ParsedRecord, collection: Collection) -> None:
         for name in [name for name in parsed.fields if name not in collection.field_types]:
             del parsed.fields[name]
-            parsed.warnings.append(f"{name} is not a field of {parsed.collection}; it was skipped")
+            parsed.warn(f"{name} is not a field of {parsed.collection}; it was skipped", is_loss=True)
 
     def _stage_foreign_ids(self, key: str, parsed: ParsedRecord) -> None:
         if "id" not in parsed.fields:
@@ -119,7 +123,8 @@ class RecordStager:
             is_external = RELATION_TYPES[relation.relation].is_mapping
             if is_external and (reason := find_target_problem(relation.target)):
                 location = self._stage.format_location(self._source, parsed.line)
-                self._warnings.add(location, f"{relation.relation} to {relation.target!r} was skipped: it {reason}")
+                message = f"{relation.relation} to {relation.target!r} was skipped: it {reason}"
+                self._warnings.add(location, message, is_loss=True)
                 continue
             endpoints = (relation.source,) if is_external else (relation.source, relation.target)
             if has_id and (parsed.targets_are_ids or not any(map(may_be_foreign_id, endpoints))):
@@ -152,7 +157,7 @@ def _retire_without_target(parsed: ParsedRecord) -> None:
     """Retire a record that is merged into nothing or itself."""
     if parsed.state == RecordState.MERGED and parsed.replaced_by in (None, parsed.fields.get("id"), parsed.foreign_id):
         parsed.state, parsed.replaced_by = RecordState.RETIRED, None
-        parsed.warnings.append("it is marked as merged, but not into another record; it is retired")
+        parsed.warn("it is marked as merged, but not into another record; it is retired")
 
 
 def _is_unresolved(parsed: ParsedRecord, foreign_id: str) -> bool:
@@ -182,7 +187,7 @@ def _warn_direction_controls(parsed: ParsedRecord) -> None:
     for field, values in names.items():
         if char := find_direction_control("".join(values)):
             record = fields.get("id") or parsed.foreign_id or ascii(fields["name"])
-            parsed.warnings.append(f"{field} of {record} contains the bidirectional control character {char}")
+            parsed.warn(f"{field} of {record} contains the bidirectional control character {char}")
 
 
 def _to_json(values: Fields, problems: list[str]) -> bytes:

@@ -117,7 +117,8 @@ class ResourceApplier:
             record_id, current = group[0].id, before.get(group[0].id)
             if current is None and not any(item.collection for item in group):
                 message = f"is not in the vocabulary {self.vocabulary.slug}; it was skipped"
-                self.report.warnings.add(self.stage.format_location(group[0]), message, get_local_id(record_id))
+                location = self.stage.format_location(group[0])
+                self.report.warnings.add(location, message, get_local_id(record_id), is_loss=True)
                 self.report.skipped += 1
                 continue
             imported = self._join(group, None if current is None else current.collection.name)

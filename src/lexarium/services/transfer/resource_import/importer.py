@@ -58,7 +58,7 @@ def import_resources(
     """
     report = ImportReport(request.dry_run)
     for name, reason in skipped:
-        report.warnings.add(name, f"was skipped: it {reason}")
+        report.warnings.add(name, f"was skipped: it {reason}", is_loss=True)
     problems = ProblemList()
     described = []
     for name, document in documents:

@@ -100,7 +100,7 @@ class ResourceStager:
             self.report.warnings.add(name, "has no records")
         for message in document.warnings:
             for example in document.warnings.get_examples(message):
-                self.report.warnings.add(name, message, example)
+                self.report.warnings.add(name, message, example, is_loss=document.warnings.is_loss(message))
 
     def _add_head_statements(self, location: str, statements: Iterable[Statement]) -> None:
         """Take what a file says about its vocabulary. The main one has metadata of its own."""
@@ -110,7 +110,7 @@ class ResourceStager:
         for statement in statements:
             if not statement.predicate.startswith("lexarium:") or isinstance(statement.value, Node):
                 message = "what the file says about itself, and about what is no term, was left out"
-                self.report.warnings.add(location, message, statement.predicate)
+                self.report.warnings.add(location, message, statement.predicate, is_loss=True)
 
     def _covers_translation(self, statement: Statement) -> bool:
         return isinstance(statement.value, Text) and statement.value.lang in self.translation_languages
@@ -139,7 +139,7 @@ class ResourceStager:
             message = f"is {kind}, which the schema of {self.vocabulary.slug} does not have"
             if not self._has_own_classes:
                 return message
-            self.report.warnings.add(location, f"{message}; it was left out", resource.id)
+            self.report.warnings.add(location, f"{message}; it was left out", resource.id, is_loss=True)
             return None
         if self._has_own_classes and not resource.is_update:
             resource.statements = from_ontology(resource.statements, collection)
