@@ -10,10 +10,9 @@ from lexarium.domain.statement import (
     Reference,
     Statement,
     Text,
-    count_statements,
     dump_statements,
     load_statements,
-    measure_depth,
+    measure_statements,
     normalize,
 )
 
@@ -74,8 +73,7 @@ def test_json_omits_redundant_keys() -> None:
 
 def test_nested_nodes_and_qualifiers_count_towards_size_and_depth() -> None:
     note = Statement("skos:note", Node((Statement("rdf:value", Text("n")),)), (Statement(SOURCE, Text("s")),))
-    assert count_statements([note]) == 3
-    assert measure_depth([note]) == 2
+    assert measure_statements([note]) == (3, 2)
 
 
 def _single_name(statement: Statement) -> str | None:

@@ -128,7 +128,7 @@ def parse_statements(data: Any, depth: int = 1) -> tuple[Statement, ...]:
         else:
             items = values if isinstance(values, list) else (values,)
             statements += [_parse_statement(predicate, value, depth) for value in items]
-    if depth == 1 and count_statements(statements) > MAX_STATEMENTS:
+    if depth == 1 and measure_statements(statements)[0] > MAX_STATEMENTS:
         raise ValueError(f"has more than {MAX_STATEMENTS:,} statements")
     return tuple(statements)
 
@@ -191,22 +191,13 @@ def _is_plain(statement: Statement) -> bool:
     return not statement[2] and not isinstance(statement[1], Node)
 
 
-def count_statements(statements: Iterable[Statement]) -> int:
-    """Return the number of statements, with those of nodes and qualifiers."""
-    count, level = 0, [*statements]
+def measure_statements(statements: Iterable[Statement]) -> tuple[int, int]:
+    """Return the number of statements, with those of nodes and qualifiers, and of the levels of nesting."""
+    count, depth, level = 0, 0, [*statements]
     while level:
-        count += len(level)
+        count, depth = count + len(level), depth + 1
         level = _list_nested(level)
-    return count
-
-
-def measure_depth(statements: Iterable[Statement]) -> int:
-    """Return the number of levels of statements, nodes and qualifiers."""
-    deepest, level = 0, [*statements]
-    while level:
-        deepest += 1
-        level = _list_nested(level)
-    return deepest
+    return count, depth
 
 
 def _list_nested(statements: Iterable[Statement]) -> list[Statement]:

@@ -14,7 +14,7 @@ from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, spli
 from lexarium.domain.record_texts import TEXT_ROLES, get_note_types, get_translated_fields
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
 from lexarium.domain.schema.model import Slot
-from lexarium.domain.statement import MAX_DEPTH, MAX_STATEMENTS, Statement, count_statements, measure_depth
+from lexarium.domain.statement import MAX_DEPTH, MAX_STATEMENTS, Statement, measure_statements
 from lexarium.domain.text.characters import reject_control_chars, reject_direction_controls
 from lexarium.domain.text.languages import find_tag_problem, format_tag
 from lexarium.domain.text.limits import InputLimits, get_input_limits
@@ -22,8 +22,8 @@ from lexarium.domain.text.limits import InputLimits, get_input_limits
 # Fits into a JSON number of every client and an integer column of every engine.
 _MAX_INTEGER = 2**53 - 1
 _MAX_ITEMS = 1_000
-# Bytes of the document of a record.
-_MAX_DOCUMENT = 1 << 20
+# A record of the log, as JSON.
+_MAX_RECORD_BYTES = 1 << 20
 # Of collections, which change with schemas.
 _MAX_MODELS = 1_000
 # Without them, an id is minted and texts in other languages stay.
@@ -239,15 +239,13 @@ def is_object(entry: Any) -> bool:
 
 
 def find_size_problem(statements: Sequence[Statement], document: bytes) -> str | None:
-    """Return the reason why a record is too large to be kept, given its document too, or None."""
-    if len(document) > _MAX_DOCUMENT:
-        return f"has {len(document):,} bytes; a record can have at most {_MAX_DOCUMENT:,}."
-    count = count_statements(statements)
+    """Return why statements are too large for one record, given their JSON, or None."""
+    if len(document) > _MAX_RECORD_BYTES:
+        return "has more than 1 MiB"
+    count, depth = measure_statements(statements)
     if count > MAX_STATEMENTS:
-        return f"has {count:,} statements; a record can have at most {MAX_STATEMENTS:,}."
-    if measure_depth(statements) > MAX_DEPTH:
-        return f"is nested more than {MAX_DEPTH} levels deep."
-    return None
+        return f"has more than {MAX_STATEMENTS:,} statements"
+    return f"is nested more than {MAX_DEPTH} levels deep" if depth > MAX_DEPTH else None
 
 
 def build_valpha_model(name: str) -> type[BaseModel]:

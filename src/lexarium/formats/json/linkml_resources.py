@@ -20,7 +20,7 @@ from lexarium.domain.statement import (
     Statement,
     Text,
     Value,
-    measure_depth,
+    measure_statements,
     parse_statements,
 )
 from lexarium.domain.text.characters import find_unstorable_char
@@ -216,7 +216,7 @@ class _RecordReader:
             resource.replaced_by = contract_iri(str(texts[REPLACED_BY_KEY]), self._prefixes)
 
     def _check(self, resource: ParsedResource, schema_class: SchemaClass) -> None:
-        if measure_depth(resource.statements) > MAX_DEPTH:
+        if measure_statements(resource.statements)[1] > MAX_DEPTH:
             resource.problems.append((0, f"is nested more than {MAX_DEPTH} levels deep"))
         stated = {statement.predicate for statement in resource.statements}
         slots = schema_class.slots_by_predicate

@@ -360,4 +360,4 @@ def _require_size(entries: Sequence[change_log.RecordWrite], changes: Sequence[C
     for entry, change in zip(entries, changes, strict=True):
         problem = find_size_problem(entry.record.statements, change.document)
         if problem:
-            raise InvalidInput("Record is too large.", [FieldProblem("", problem, subject=entry.record.local_id)])
+            raise InvalidInput("Record is too large.", [FieldProblem("", f"{problem}.", subject=entry.record.local_id)])

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 import orjson
 
+from lexarium.domain.editing.validation import find_size_problem
 from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, is_id_too_long, qualify_id
 from lexarium.domain.record import Record, RecordState, get_text
 from lexarium.domain.schema.collections import VOCABULARY, Collection
 from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
 from lexarium.domain.statement import (
-    MAX_STATEMENTS,
     Node,
     Statement,
     Text,
-    count_statements,
     normalize,
     pack_statements,
 )
@@ -29,8 +28,6 @@ from lexarium.formats.resources import ParsedResource, ResourceDocument, SourceD
 from lexarium.services.transfer.import_report import ImportReport, ProblemList
 from lexarium.store.imports.resource_stage import ResourceStage, StagedResource
 
-# A record of the log, as JSON.
-MAX_RECORD_BYTES = 1 << 20
 # PostgreSQL stores no text with it.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 # Classes that say nothing more than that a resource is a term.
@@ -91,7 +88,7 @@ class ResourceStager:
         except ParseError as error:
             self.problems.add(f"{name}, line {error.line}, column {error.column}", error.reason)
         self._coverages.append(document.covers or coverage)
-        problem = _find_size_problem(self.head_statements, orjson.dumps(pack_statements(self.head_statements)))
+        problem = _find_document_problem(self.head_statements, orjson.dumps(pack_statements(self.head_statements)))
         if problem:
             self.problems.add(name, f"{problem} in the metadata of the vocabulary")
         if not self.stage.count and self.report.is_new_vocabulary and not self.problems.count:
@@ -163,7 +160,7 @@ class ResourceStager:
             None if resource.replaced_by is None else qualify_id(slug, resource.replaced_by),
         )
         document = record.to_document()
-        problem = _find_size_problem(resource.statements, document)
+        problem = _find_document_problem(resource.statements, document)
         if problem:
             return problem
         for message in iter_warnings(record):
@@ -217,13 +214,12 @@ def _find_problem(resource: ParsedResource) -> str | None:
     return None
 
 
-def _find_size_problem(statements: Sequence[Statement], document: bytes) -> str | None:
+def _find_document_problem(statements: Sequence[Statement], document: bytes) -> str | None:
     """Return why statements cannot be stored in one record, given their JSON, or None."""
-    if count_statements(statements) > MAX_STATEMENTS:
-        return f"has more than {MAX_STATEMENTS:,} statements"
-    if len(document) > MAX_RECORD_BYTES:
-        return "has more than 1 MiB"
-    return "has a character that cannot be stored" if _NUL.search(document) else None
+    problem = find_size_problem(statements, document)
+    if problem is None and _NUL.search(document):
+        return "has a character that cannot be stored"
+    return problem
 
 
 def iter_warnings(record: Record) -> Iterator[str]:
