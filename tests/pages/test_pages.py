@@ -218,8 +218,8 @@ def test_a_citation_uses_the_request_host_unless_a_base_url_is_configured(
     headers = {"Accept": "text/html", "Host": "terms.example.org"}
     body = sample.request("GET", f"/id/{WORKING_MEMORY}", headers).body.decode()
     assert extract_citation(body).count(f"http://terms.example.org/id/{WORKING_MEMORY}") == 3
-    turtle = sample.get(f"/id/{WORKING_MEMORY}?format=turtle").body.decode()
-    assert "http://localhost:8000/id/" in turtle, "IRIs stay what they are, whoever asks"
+    turtle = sample.get(f"/id/{WORKING_MEMORY}?format=turtle", Host="terms.example.org").body.decode()
+    assert f"<http://terms.example.org/id/{WORKING_MEMORY}>" in turtle
     with Server(sample_url("sqlite"), LEXARIUM_BASE="https://example.org/terms") as configured_server:
         body = get_page(configured_server, f"/id/{WORKING_MEMORY}")
         assert extract_citation(body).count(f"https://example.org/terms/id/{WORKING_MEMORY}") == 2

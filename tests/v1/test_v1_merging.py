@@ -62,6 +62,19 @@ def test_reverting_a_merge_after_an_import_keeps_imported_content(
     assert get_content(curator, "trm_brought") == before
 
 
+def test_a_survivor_without_a_definition_takes_over_that_of_the_merged_record_until_the_merge_is_reverted(
+    curator: V1Client,
+) -> None:
+    merged = curator.create(name="defined", definition_text="A meaning.")
+    bare, other = curator.create(name="bare", definition_text=""), curator.create(name="other", definition_text="Own.")
+    merge(curator, merged["id"], bare["id"])
+    assert get_record(curator, bare["id"])["definition"] == "A meaning."
+    assert revert_merge(curator, merged).json["definition"] == "A meaning."
+    assert get_record(curator, bare["id"])["definition"] == ""
+    merge(curator, merged["id"], other["id"])
+    assert get_record(curator, other["id"])["definition"] == "Own."
+
+
 def test_successive_merges_are_reverted_in_reverse_order(curator: V1Client) -> None:
     first, second, third = (curator.create(name=name) for name in ("one", "two", "three"))
     pointing = curator.create(name="pointing", relations={"PARTOF": [first["id"]]})

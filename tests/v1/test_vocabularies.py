@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from html import escape
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -21,7 +23,7 @@ from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database
 from lexarium.store.transaction import Transaction
 from tests.support.databases import DatabaseUrlFactory
-from tests.support.server import HttpResponse, Server
+from tests.support.server import HttpResponse, Server, run_cli
 from tests.support.v1_client import V1Client, get_etag, send_batch
 from tests.support.vocabularies import add_concept, purge_vocabulary
 
@@ -451,6 +453,59 @@ def test_a_new_record_has_the_iri_of_its_curie_in_responses_pages_and_exports(ad
         assert iri.encode() in admin.server.get(f"/id/{record_id}?vocabulary={slug}&format=html").body
 
 
+@pytest.mark.parametrize("record_id", ["1", "EX:1", "EX:a", "HP:0000001", "a%b"])
+def test_the_iri_of_a_record_is_the_same_in_v1_on_its_page_and_in_exports(
+    admin: VocabularyClient, record_id: str
+) -> None:
+    slug = f"same-{record_id.encode().hex()}"
+    assert admin.send("POST", "vocabularies", {"slug": slug, "title": slug, "schema": "skos"}).status == 201
+    record = admin.add(slug, "concept", id=record_id, name=slug)
+    iri, path = record["iri"], f"/id/{quote(record_id, safe='')}?vocabulary={slug}"
+    assert iri == admin.server.get(f"{path}&format=jsonld").json[0]["@id"]
+    assert escape(iri).encode() in admin.server.get(f"{path}&format=html").body
+    exported = admin.send("GET", f"export?vocabulary={slug}&format=ntriples").body
+    assert f"<{iri}> <http://www.w3.org/2004/02/skos/core#prefLabel>".encode() in exported
+    for target in (f"/api/v1/records?iri={quote(iri, safe='')}&", f"/id/?iri={quote(iri, safe='')}&format=json&"):
+        found = admin.server.get(f"{target}vocabulary={slug}")
+        assert found.headers["location"].partition("?")[0].endswith(f"/{quote(record_id, safe='')}")
+
+
+@pytest.mark.parametrize("file_format", ["skos", "ntriples", "csv", "obo"])
+def test_an_export_over_http_can_be_imported_again_without_changes(
+    admin: VocabularyClient, tmp_path: Path, file_format: str
+) -> None:
+    slug = f"again-{file_format}"
+    assert admin.send("POST", "vocabularies", {"slug": slug, "title": slug, "schema": "skos"}).status == 201
+    first = admin.add(slug, "concept", id="1", name="One")
+    admin.add(slug, "concept", id="EX:b", name="Two", relations={"broader": [first["id"]]})
+    path = tmp_path / f"file{FORMATS[file_format].extensions[0]}"
+    path.write_bytes(admin.send("GET", f"export?vocabulary={slug}&format={file_format}").body)
+    run_cli("import", str(path), "--vocabulary", slug, "--database", admin.server.url)
+    listed = admin.read(f"vocabularies/{slug}/collections/concept")["items"]
+    assert [(item["id"], item["version"]) for item in listed] == [("1", 1), ("EX:b", 1)]
+
+
+def test_new_and_edited_concepts_are_in_the_only_scheme_and_have_language_tags(
+    admin: VocabularyClient, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.ttl"
+    path.write_text(
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix hue: <https://hues.example/> . "
+        'hue: a skos:ConceptScheme . hue:red a skos:Concept ; skos:inScheme hue: ; skos:prefLabel "red"@en .'
+    )
+    run_cli("import", str(path), "--vocabulary", "hues", "--database", admin.server.url)
+    note = {"text": "A note.", "type": "scope_note"}
+    blue = admin.add("hues", "concept", id="hues:blue", name="blue", definition="A colour.", notes=[note])
+    assert blue["relations"] == {"in_scheme": ["https://hues.example/"]}
+    [red] = [item for item in admin.read("vocabularies/hues/collections/concept")["items"] if item["name"] == "red"]
+    assert admin.write("PATCH", red, body={"name": "Red"}).status == 200
+    exported = admin.send("GET", "export?vocabulary=hues&format=ntriples").body.decode()
+    assert {text for text in ("blue", "A colour.", "A note.", "Red") if f'"{text}"@en' not in exported} == set()
+    path.write_text(exported)
+    run_cli("import", str(path), "--vocabulary", "hues", "--database", admin.server.url)
+    assert admin.read(get_path(blue))["version"] == 1
+
+
 def test_an_ambiguous_alternative_id_returns_a_choice(admin: VocabularyClient) -> None:
     assert admin.send("POST", "vocabularies", {"slug": "twins", "title": "Twins", "schema": "obo"}).status == 201
     database = Database(admin.server.url)
@@ -506,7 +561,7 @@ def test_an_id_that_is_not_valid_in_an_iri_is_escaped_in_rdf(admin: VocabularyCl
         record = admin.add("odd", "concept", id=record_id, name=record_id)
         path = f"/id/{quote(record['id'], safe='')}?vocabulary=odd&format=turtle"
         assert admin.server.get(path).status == 200, record_id
-    assert b"odd_5%25>" in admin.send("GET", "export?vocabulary=odd&format=skos").body
+    assert b"/id/odd%3A5%25?vocabulary=odd>" in admin.send("GET", "export?vocabulary=odd&format=skos").body
 
 
 @pytest.mark.parametrize("name", [name for name, item in FORMATS.items() if item.can_write])

@@ -606,8 +606,9 @@ def _has_class(statement: Statement) -> bool:
 def _split_values(collection: Collection, values: Fields) -> tuple[list[Statement], Fields]:
     """Return the statements of fields, and the empty values of fields that have a default."""
     predicates = collection.field_predicates
+    tags = dict.fromkeys(collection.translated_fields, collection.text_tag)
     statements = [
-        _to_statement(predicates[name], value, collection)
+        _to_statement(predicates[name], value, collection, tags.get(name, ""))
         for name, value in values.items()
         if value not in ("", None) and name in predicates
     ]
@@ -616,10 +617,10 @@ def _split_values(collection: Collection, values: Fields) -> tuple[list[Statemen
     }
 
 
-def _to_statement(predicate: str, value: str | int, collection: Collection) -> Statement:
+def _to_statement(predicate: str, value: str | int, collection: Collection, lang: str) -> Statement:
     if isinstance(value, int):
         return Statement(predicate, Text(str(value), "", INTEGER))
-    return Statement(predicate, Reference(value) if predicate in collection.id_predicates else Text(value))
+    return Statement(predicate, Reference(value) if predicate in collection.id_predicates else Text(value, lang))
 
 
 def get_text(value: Value) -> Text | None:

@@ -166,7 +166,8 @@ def _iter_statements(
             yield same.statement
         else:
             lang = given.get("lang", language)
-            value = Text(given["text"], "" if lang == language else lang)
+            tag = lang if lang != language else record.collection.text_tag if key == "notes" else ""
+            value = Text(given["text"], tag)
             yield Statement(_find_predicate(record, key, given), value, _state_source(record, key, given))
 
 

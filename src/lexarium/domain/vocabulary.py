@@ -10,12 +10,13 @@ from urllib.parse import quote, unquote
 from lexarium.domain.errors import FieldProblem, InvalidInput, InvalidSchema, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, is_id_too_long, qualify_id, split_id
 from lexarium.domain.identity.minting import MintingRule, find_rule_problems
-from lexarium.domain.identity.prefixes import expand_obo_curie, find_prefix_problems
+from lexarium.domain.identity.prefixes import OBO_BASE, find_prefix_problems, load_bundled
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, Collection, Registry, register_schemas
 from lexarium.domain.schema.linkml import BUILTIN_NAMES, load_builtin_schema, load_schema
 from lexarium.domain.schema.model import Schema
+from lexarium.domain.schema.predicates import NAMESPACES
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.statement import Node, Statement, Text
 from lexarium.domain.text.characters import find_unstorable_char
@@ -26,7 +27,14 @@ DEFAULT_TITLE = "Lexarium"
 DEFAULT_BASE = "http://localhost:8000/"
 _SLUG = re.compile(r"[a-z][a-z0-9-]{0,49}")
 _TRUE = "true"
-_NOT_IN_IRI = re.compile(r"[\s<>\"{}|\\^`]")
+# Schemes of IRIs without `//`. Any other name before a colon is a prefix.
+_IRI_SCHEMES = frozenset(
+    (
+        *("acct", "ark", "cid", "data", "did", "dns", "doi", "file", "geo", "hdl", "http", "https", "info", "ipfs"),
+        *("lsid", "magnet", "mailto", "mid", "ni", "sip", "sips", "sms", "swh", "tag", "tel", "urn", "uuid", "xmpp"),
+    )
+)
+_OBO_NAME = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z])?)_([A-Za-z0-9]+)")
 TITLE = "dcterms:title"
 _VERSION = "owl:versionInfo"
 
@@ -66,6 +74,8 @@ class Vocabulary:
     publisher: str = ""
     # Start of the IRIs of records that have none of their own.
     base: str = DEFAULT_BASE
+    # Where it is served: the start of those IRIs if it has no base.
+    address: str = DEFAULT_BASE
     # Those of its texts. The first is the default.
     languages: tuple[str, ...] = (DEFAULT_LANGUAGE,)
     # Name of a built-in schema, or the YAML of another.
@@ -119,23 +129,65 @@ class Vocabulary:
         """Rule for new ids, or None for random ones with the prefix of their class."""
         return MintingRule.parse(self.minting) if self.minting else None
 
-    def expand_curie(self, local_id: str) -> str | None:
-        """Return the IRI of an id with a prefix of this vocabulary, or in OBO with that of any ontology, or None."""
-        prefix, _, name = local_id.partition(":")
-        namespace = self.prefixes.get(prefix)
-        if namespace and name and not _NOT_IN_IRI.search(name):
-            return namespace + name
-        return expand_obo_curie(local_id) if not namespace and self.schema_source == "obo" else None
+    @property
+    def has_base(self) -> bool:
+        """Return whether a base was set."""
+        return self.base != DEFAULT_BASE
 
-    def record_iri(self, record_id: str) -> str:
-        """Return the IRI of a record that has neither one of its own nor a CURIE."""
-        return f"{self.base}id/{quote(get_local_id(record_id), safe='')}"
+    @property
+    def iri_start(self) -> str:
+        """Base, or the address without one."""
+        return self.base if self.has_base else self.address
+
+    def expand_id(self, name: str, address: str = "") -> str:
+        """Return the IRI of an id, a CURIE or an IRI; `address` replaces that of the vocabulary.
+
+        An IRI that would be taken for a CURIE is in angle brackets.
+        """
+        if name[:1] == "<" and name[-1:] == ">":
+            return name[1:-1]
+        prefix, colon, local = name.partition(":")
+        namespace = self.prefixes.get(prefix) or NAMESPACES.get(prefix)
+        if colon and namespace:
+            return namespace + local
+        if colon and (local.startswith("//") or "/" in prefix or prefix in _IRI_SCHEMES):
+            return name
+        if colon and local:
+            is_obo = local.isdecimal() or self.schema_source == "obo" or _is_obo_prefix(prefix)
+            return f"{OBO_BASE}{prefix}_{local}" if is_obo else self.record_iri(name, address)
+        source = next(iter(self.sources), "")
+        # Ids without a prefix, as OBO has it.
+        is_obo = source.startswith(OBO_BASE)
+        return f"{source.removesuffix('.owl')}#{name}" if is_obo else self.record_iri(name, address)
+
+    def contract_iri(self, iri: str) -> str:
+        """Return the CURIE of an IRI, which `expand_id` turns into the IRI again; without one, the IRI."""
+        for prefix, namespace in self.prefixes.items():
+            if iri.startswith(namespace) and len(iri) > len(namespace) and not iri.startswith("//", len(namespace)):
+                return f"{prefix}:{iri[len(namespace) :]}"
+        curie = contract_obo_iri(iri)
+        return curie if curie is not None and self.expand_id(curie) == iri else iri
+
+    def record_iri(self, record_id: str, address: str = "") -> str:
+        """Return the IRI of a record that has neither one of its own nor a CURIE.
+
+        It names the vocabulary, unless that has a base or is the main one. `address` replaces that of the vocabulary.
+        """
+        start = self.iri_start if self.has_base else address or self.address
+        return f"{start}id/{quote(get_local_id(record_id), safe='')}{self._iri_end}"
 
     def parse_record_iri(self, iri: str) -> str | None:
-        """Return the id in this vocabulary that an IRI was made of, or None."""
-        start = f"{self.base}id/"
-        record_id = unquote(iri.removeprefix(start)) if iri.startswith(start) else ""
+        """Return the id in this vocabulary that an IRI was made of, or None. One that names it may have any address."""
+        end = self._iri_end
+        start, found, name = iri.removesuffix(end).rpartition("id/")
+        if not found or not iri.endswith(end) or not (start == self.iri_start or (end and "://" in start)):
+            return None
+        record_id = unquote(name)
         return None if not record_id or is_id_too_long(record_id) or find_unstorable_char(record_id) else record_id
+
+    @property
+    def _iri_end(self) -> str:
+        return "" if self.has_base or self.slug == MAIN_VOCABULARY else f"?vocabulary={self.slug}"
 
     def to_values(self) -> dict[str, Any]:
         """Return the metadata and rules that can be set, by name."""
@@ -155,6 +207,17 @@ class Vocabulary:
             "default": self.is_default,
             "valpha": self.is_valpha,
         }
+
+
+def contract_obo_iri(iri: str) -> str | None:
+    """Return the CURIE of an IRI by the rule of OBO, or None."""
+    match = _OBO_NAME.fullmatch(iri, len(OBO_BASE)) if iri.startswith(OBO_BASE) else None
+    return f"{match[1]}:{match[2]}" if match else None
+
+
+@lru_cache(maxsize=1000)
+def _is_obo_prefix(prefix: str) -> bool:
+    return (load_bundled().find_namespace(prefix) or "").startswith(OBO_BASE)
 
 
 @lru_cache(maxsize=100)

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from lexarium.domain.identity.prefixes import OBO_BASE
 from lexarium.domain.record import RecordState
-from lexarium.domain.schema.predicates import NAMESPACES
 from lexarium.domain.statement import Reference, Statement, Text
-from lexarium.domain.vocabulary import TITLE, Vocabulary
+from lexarium.domain.vocabulary import TITLE, Vocabulary, contract_obo_iri
 from lexarium.formats.parsed import WarningCounter
 
 # Predicate of the head record for resources of a file that are neither records nor parts of one.
@@ -30,15 +28,7 @@ DEFINITION_CLASSES = ("oboInOwl:SubsetProperty", "oboInOwl:SynonymTypeProperty")
 # Start of the labels of blank nodes that an export makes up.
 BLANK_LABEL = "lexarium"
 
-_OBO_NAME = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z])?)_([A-Za-z0-9]+)")
 _NAMESPACE = re.compile(r"(.*[/#:_=])[^/#:_=]+")
-# Schemes of IRIs without `//`. Any other name before a colon is a prefix.
-_IRI_SCHEMES = frozenset(
-    (
-        *("acct", "ark", "cid", "data", "did", "dns", "doi", "file", "geo", "hdl", "http", "https", "info", "ipfs"),
-        *("lsid", "magnet", "mailto", "mid", "ni", "sip", "sips", "sms", "swh", "tag", "tel", "urn", "uuid", "xmpp"),
-    )
-)
 _SLUG_CHARS = re.compile(r"[^a-z0-9]+")
 
 
@@ -114,35 +104,6 @@ class ResourceDocument(Protocol):
         """Free what was kept of the file."""
 
 
-def contract_iri(iri: str, prefixes: Mapping[str, str]) -> str:
-    """Return the CURIE of an IRI by these prefixes or the rule of OBO, else the IRI."""
-    for prefix, namespace in prefixes.items():
-        if iri.startswith(namespace) and len(iri) > len(namespace) and not iri.startswith("//", len(namespace)):
-            return f"{prefix}:{iri[len(namespace) :]}"
-    match = _OBO_NAME.fullmatch(iri, len(OBO_BASE)) if iri.startswith(OBO_BASE) else None
-    return f"{match[1]}:{match[2]}" if match else iri
-
-
-def expand_id(name: str, vocabulary: Vocabulary) -> str:
-    """Return the IRI of an id, a CURIE or an IRI: the reverse of `contract_iri`.
-
-    An IRI that would be taken for a CURIE is in angle brackets.
-    """
-    if name[:1] == "<" and name[-1:] == ">":
-        return name[1:-1]
-    prefix, colon, local = name.partition(":")
-    namespace = vocabulary.prefixes.get(prefix) or NAMESPACES.get(prefix)
-    if colon and namespace:
-        return namespace + local
-    if colon and (local.startswith("//") or "/" in prefix or prefix in _IRI_SCHEMES):
-        return name
-    if colon and local:
-        return f"{OBO_BASE}{prefix}_{local}"
-    source = next(iter(vocabulary.sources), "")
-    # Ids without a prefix, as OBO has it.
-    return f"{source.removesuffix('.owl')}#{name}" if source.startswith(OBO_BASE) else vocabulary.record_iri(name)
-
-
 def list_metadata(vocabulary: Vocabulary) -> list[Statement]:
     """Return what an export says about its vocabulary as a whole."""
     values = {
@@ -164,7 +125,7 @@ def find_namespace(iris: Iterable[str]) -> str:
     counts: Counter[str] = Counter()
     for iri in iris:
         match = _NAMESPACE.fullmatch(iri)
-        is_obo = contract_iri(iri, {}) != iri
+        is_obo = contract_obo_iri(iri) is not None
         counts["" if is_obo or not match else match[1]] += 1
     return counts.most_common(1)[0][0] if counts else ""
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import orjson
 
 from lexarium.domain.change import Change
 from lexarium.domain.comment import CommentThread
 from lexarium.domain.editing.edit import FieldDiff, nest_fields
-from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, split_id
+from lexarium.domain.identifiers import get_local_id, split_id
+from lexarium.domain.identity.prefixes import encode_iri
 from lexarium.domain.proposal import Proposal
 from lexarium.domain.record import Record
 from lexarium.domain.record_texts import RecordText, choose_text, dump_texts, list_texts
@@ -90,20 +90,14 @@ def get_shown_languages(content: Mapping[str, Any]) -> tuple[str, ...]:
 def build_iri(record: Record, base: str) -> str:
     """Return the IRI of a record: its own, else that of its CURIE, else one that begins with a base.
 
-    The base is that of its vocabulary or of the service. The IRI of a head record is the address of the vocabulary.
+    The base is that of its vocabulary, or the given one, as in exports. That of a head record is its address.
     """
     if record.iri is not None:
         return record.iri
     if record.is_head:
         return f"{base}vocabularies/{record.local_id}"
     slug, local_id = split_id(record.id)
-    vocabulary = VOCABULARIES[slug]
-    expanded = vocabulary.expand_curie(local_id)
-    if expanded is not None or vocabulary.base != DEFAULT_BASE:
-        return expanded or vocabulary.record_iri(local_id)
-    address = f"{base}id/{quote(local_id, safe='')}"
-    is_unique = slug == MAIN_VOCABULARY or local_id.partition(":")[0] in vocabulary.defines
-    return address if is_unique else f"{address}?vocabulary={slug}"
+    return encode_iri(VOCABULARIES[slug].expand_id(local_id, base))
 
 
 def _translate(record: Record, content: dict[str, Any], languages: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Records at their IRIs, as a page, JSON, JSON-LD or Turtle by content negotiation."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -31,7 +32,7 @@ from lexarium.web.http.negotiation import choose_format, list_formats
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.pages.catalogue.record import show_history, show_record
 from lexarium.web.pages.page import Page
-from lexarium.web.site import SECURITY_HEADERS, Site
+from lexarium.web.site import SECURITY_HEADERS, Site, localize_iri
 
 RECORD_PATH = "/id"
 _HISTORY = "/history"
@@ -81,7 +82,7 @@ class RecordEndpoint:
     async def get_record(self, request: Request) -> Response:
         """Return a record in the representation that the client prefers."""
         name = _negotiate(request, MEDIA_TYPES)
-        local_id = request.path_params["id"] or request.query_params.get("iri", "")
+        local_id = request.path_params["id"] or localize_iri(request, request.query_params.get("iri", ""))
         if name == _HTML:
             return await run_in_threadpool(self._render_page, request)
         try:
@@ -156,7 +157,7 @@ class RecordEndpoint:
                 return orjson.dumps(content), describe_languages(request, [content])
             related_records = queries.find_related(snapshot, record_id)
         rdf_format, record = _RDF_FORMATS[name], change.to_record()
-        vocabulary = VOCABULARIES[record.collection.vocabulary]
+        vocabulary = replace(VOCABULARIES[record.collection.vocabulary], address=self._site.get_base(request))
         body: bytes = rdf_format.codec.render_record(rdf_format, vocabulary, record, related_records)
         return body, {}
 

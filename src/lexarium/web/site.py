@@ -89,8 +89,8 @@ class Site:
 
     def get_base(self, request: Request) -> str:
         """Return where the IRIs begin of records whose vocabulary has no base: that of the main one, or the address."""
-        base = VOCABULARIES[MAIN_VOCABULARY].base
-        return f"{get_base_url(request)}/" if base == DEFAULT_BASE else base
+        main = VOCABULARIES[MAIN_VOCABULARY]
+        return main.base if main.has_base else f"{get_base_url(request)}/"
 
     def get_caller(self, request: Request) -> Caller | None:
         """Return the signed-in caller, or None. This reads the database: call it in a thread."""
@@ -245,6 +245,12 @@ def _list_collection_choices(readable: Iterable[Vocabulary]) -> list[tuple[str, 
 def get_path_and_query(request: Request) -> str:
     """Return the requested path with its query."""
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def localize_iri(request: Request, iri: str) -> str:
+    """Return an IRI that begins with the address of the service as one that begins with the default base."""
+    address = f"{get_base_url(request)}/"
+    return DEFAULT_BASE + iri.removeprefix(address) if iri.startswith(address) else iri
 
 
 def get_base_url(request: Request) -> str:

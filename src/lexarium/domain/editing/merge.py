@@ -17,8 +17,14 @@ def mark_merged(record: Record, survivor_id: str) -> Record:
 
 
 def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
-    """Return the draft of a survivor: its own fields, with names, sources and relations of the merged record added."""
+    """Return the draft of a survivor: its own fields, with names, sources and relations of the merged record added.
+
+    It takes over the definition if it has none.
+    """
     draft = to_draft(survivor)
+    definition_field = survivor.collection.definition_field
+    if definition_field is not None and not survivor.definition.strip():
+        draft[definition_field] = merged.definition
     seen = {name_key(survivor.fields["name"]), *(name_key(alias.text) for alias in survivor.aliases)}
     for alias in _iter_labels(merged):
         if name_key(alias.text) not in seen:
@@ -104,7 +110,8 @@ class MergeEffect:
         draft["sources"] = [source for source in current.sources if source not in self.added_sources]
         relations = current.relations - self.added_relations | (self.before.relations - self.after.relations)
         draft["relations"] = group_targets(relations)
-        for name in current.collection.class_fields:
+        definition_field = current.collection.definition_field
+        for name in (*current.collection.class_fields, *filter(None, [definition_field])):
             if current.fields[name] == self.after.fields[name]:
                 draft[name] = self.before.fields[name]
         return draft

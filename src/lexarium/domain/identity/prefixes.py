@@ -7,6 +7,7 @@ from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from lexarium.domain.identifiers import find_target_problem
 
@@ -48,6 +49,10 @@ _EDITION = re.compile(r"_[0-9]{4}_[0-9]{2}_[0-9]{2}$")
 _DOI = re.compile(r"10\.[0-9]{4,9}/\S+")
 # Prefixes before a complete address: `url:https://example.org/`.
 _ADDRESS_PREFIXES = frozenset(("iri", "uri", "url"))
+# Characters that no IRI may have, and the rest that `quote` must keep.
+_NOT_IN_IRI = re.compile(r"[\x00-\x20<>\"{}|\\^`\[\]]|%(?![0-9A-Fa-f]{2})")
+_LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
+_IRI_CHARS = "%:/?@!$&'()*+,;=~"
 # Old DOIs contain characters that no IRI may have.
 _ESCAPES = {ord(character): f"%{ord(character):02X}" for character in ' <>"{}|\\^`'}
 
@@ -290,6 +295,15 @@ def expand_obo_curie(curie: str) -> str | None:
     """Return the IRI of a prefix and a number as the OBO format has it, or None."""
     match = _OBO_CURIE.fullmatch(curie)
     return f"{OBO_BASE}{match[1]}_{match[2]}" if match and match[1].lower() not in _SCHEMES else None
+
+
+def encode_iri(iri: str) -> str:
+    """Return an IRI, with percent-encoding if it has characters that none may have."""
+    if not _NOT_IN_IRI.search(iri):
+        return iri
+    start, hash_sign, fragment = iri.partition("#")
+    start, fragment = (quote(_LONE_PERCENT.sub("%25", part), safe=_IRI_CHARS) for part in (start, fragment))
+    return start + hash_sign + fragment
 
 
 def expand(curie: str, prefixes: PrefixMap | None = None) -> str | None:

@@ -250,6 +250,11 @@ class Collection:
         return frozenset(self.field_predicates[name] for name in self.class_fields)
 
     @cached_property
+    def text_tag(self) -> str:
+        """Tag of texts in the default language, which SKOS has and others leave out."""
+        return self.language if self.schema.name == "skos" else ""
+
+    @cached_property
     def search_hit_end(self) -> bytes:
         """Bytes after the search hit in a rendered record. Values cannot contain them, since quotes are escaped."""
         return f',"{self.valpha_field_names[_SEARCH_HIT_LENGTH]}":'.encode()

@@ -42,7 +42,7 @@ from lexarium.formats.json.linkml_values import (
 from lexarium.formats.json.stream import JsonItem, iter_items
 from lexarium.formats.parsed import ParseError, WarningCounter
 from lexarium.formats.reading import copy_seekable
-from lexarium.formats.resources import ParsedResource, ResourceOptions, SourceDescription, contract_iri
+from lexarium.formats.resources import ParsedResource, ResourceOptions, SourceDescription
 
 # Values of a YAML document, which is loaded whole.
 _MAX_YAML_NODES = 5_000_000
@@ -149,7 +149,7 @@ class _RecordReader:
 
     def __init__(self, vocabulary: Vocabulary, warnings: WarningCounter) -> None:
         self._schema = vocabulary.schema
-        self._prefixes = vocabulary.prefixes
+        self._vocabulary = vocabulary
         self._warnings = warnings
 
     def read_record(
@@ -170,9 +170,9 @@ class _RecordReader:
         if not record_id:
             resource.problems.append((0, f"has no {identifier}"))
             return [resource]
-        resource.id, resource.class_uri = contract_iri(record_id, self._prefixes), schema_class.uri
+        resource.id, resource.class_uri = self._vocabulary.contract_iri(record_id), schema_class.uri
         resource.iri = record_id if "://" in record_id else None
-        inlined = _ObjectReader(self._schema, self._prefixes, self._warnings, resource, self)
+        inlined = _ObjectReader(self._schema, self._vocabulary, self._warnings, resource, self)
         resource.statements = inlined.read(schema_class, entry, "", depth)
         self._read_state(resource, entry)
         self._check(resource, schema_class)
@@ -213,7 +213,7 @@ class _RecordReader:
         resource.state = None if texts[STATE_KEY] is None else RecordState(str(texts[STATE_KEY]))
         if texts[REPLACED_BY_KEY] is not None:
             resource.state = RecordState.RETIRED
-            resource.replaced_by = contract_iri(str(texts[REPLACED_BY_KEY]), self._prefixes)
+            resource.replaced_by = self._vocabulary.contract_iri(str(texts[REPLACED_BY_KEY]))
 
     def _check(self, resource: ParsedResource, schema_class: SchemaClass) -> None:
         if measure_statements(resource.statements)[1] > MAX_DEPTH:
@@ -238,13 +238,13 @@ class _ObjectReader:
     def __init__(
         self,
         schema: Schema,
-        prefixes: Mapping[str, str],
+        vocabulary: Vocabulary,
         warnings: WarningCounter,
         resource: ParsedResource,
         records: _RecordReader,
     ) -> None:
         self._schema = schema
-        self._prefixes = prefixes
+        self._vocabulary = vocabulary
         self._warnings = warnings
         self._resource = resource
         self._records = records
@@ -343,7 +343,7 @@ class _ObjectReader:
             self._warn(f"{slot.name} does not have the form of {slot.range}; it was kept as text")
         elif slot.enum_values and text not in {value.text for value in slot.enum_values}:
             self._warn(f"{slot.name} is not one of the values of {slot.range}; it was kept")
-        return read_value(slot, text, self._prefixes)
+        return read_value(slot, text, self._vocabulary)
 
     def _read_node(self, range_class: SchemaClass, entry: Mapping[str, Any], pointer: str, depth: int) -> Node | None:
         schema_class, statements = range_class, list[Statement]()

@@ -143,7 +143,7 @@ class _EntryWriter:
         if slot.is_node or not value[0]:
             return None
         plain = to_plain(slot, value)
-        return _PlainValue(statement, plain, read_value(slot, to_text(plain) or "", self._vocabulary.prefixes))
+        return _PlainValue(statement, plain, read_value(slot, to_text(plain) or "", self._vocabulary))
 
     def _build_node(self, slot: Slot, node: Node) -> dict[str, Any]:
         schema_class, statements = self._schema.classes[slot.range], list(node.statements)

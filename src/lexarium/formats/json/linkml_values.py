@@ -7,7 +7,6 @@ not say: language, datatype and qualifiers. `@statements` has all statements tha
 import json
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from lexarium.domain.schema.model import Slot
@@ -22,7 +21,7 @@ from lexarium.domain.statement import (
     dump_statements,
     parse_statements,
 )
-from lexarium.formats.resources import contract_iri
+from lexarium.domain.vocabulary import Vocabulary
 
 TYPE_KEY, IRI_KEY, STATE_KEY, REPLACED_BY_KEY = "@type", "@iri", "@state", "@replaced_by"
 DETAILS_KEY, STATEMENTS_KEY = "@details", "@statements"
@@ -61,10 +60,10 @@ def has_form(slot: Slot, text: str) -> bool:
     return slot.range not in _TYPES or _TYPES[slot.range][1].fullmatch(text) is not None
 
 
-def read_value(slot: Slot, text: str, prefixes: Mapping[str, str]) -> Text | Reference:
+def read_value(slot: Slot, text: str, vocabulary: Vocabulary) -> Text | Reference:
     """Return the value of a slot, given a plain value as text."""
     if slot.is_reference:
-        return Reference(contract_iri(text, prefixes))
+        return Reference(vocabulary.contract_iri(text))
     return Text(text, "", _TYPES[slot.range][0] if slot.range in _TYPES and has_form(slot, text) else "")
 
 

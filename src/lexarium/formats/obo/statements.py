@@ -10,7 +10,7 @@ from lexarium.domain.schema.linkml import load_builtin_schema
 from lexarium.domain.schema.predicates import contract_predicate, expand_predicate
 from lexarium.domain.statement import BOOLEAN, Node, Reference, Statement, Text, Value
 from lexarium.domain.text.nouns import add_article
-from lexarium.domain.vocabulary import TITLE, Vocabulary
+from lexarium.domain.vocabulary import TITLE, Vocabulary, contract_obo_iri
 from lexarium.formats.obo import syntax
 from lexarium.formats.obo.resources import (
     FURTHER_PREDICATES,
@@ -31,7 +31,7 @@ from lexarium.formats.ontology_view import (
     to_ontology,
 )
 from lexarium.formats.parsed import WarningCounter, WriteOptions
-from lexarium.formats.resources import OTHER_RESOURCE, STATE, WRITTEN_IRI, contract_iri, list_metadata
+from lexarium.formats.resources import OTHER_RESOURCE, STATE, WRITTEN_IRI, list_metadata
 
 _SCHEMA = load_builtin_schema("obo")
 _STANZAS = {"term": "Term", "typedef": "Typedef", "instance": "Instance"}
@@ -352,8 +352,7 @@ def _format_target(value: Value) -> str:
 
 def _contract(iri: str) -> str:
     """Return the CURIE of a node, as a record would have it."""
-    name = contract_iri(iri, {})
-    return contract_predicate(iri) if name == iri else name
+    return contract_obo_iri(iri) or contract_predicate(iri)
 
 
 def _get_text(statement: Statement) -> str:

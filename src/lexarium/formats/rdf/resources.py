@@ -31,8 +31,6 @@ from lexarium.formats.resources import (
     ParsedResource,
     ResourceOptions,
     SourceDescription,
-    contract_iri,
-    expand_id,
     find_namespace,
     make_slug,
 )
@@ -447,22 +445,22 @@ class RdfDocument:
             return own_id
         # In OBO, an id without a prefix is the end of such an IRI.
         ends = [iri.rpartition("#")[2]] if self._inferred.get(iri) in DEFINITION_CLASSES else []
-        for name in (contract_iri(iri, self._vocabulary.prefixes), contract_predicate(iri), *ends):
-            if name != iri and expand_id(name, self._vocabulary) == iri:
+        for name in (self._vocabulary.contract_iri(iri), contract_predicate(iri), *ends):
+            if name != iri and self._vocabulary.expand_id(name) == iri:
                 return name
         return self._mark_iri(iri)
 
     def _parse_exported_id(self, iri: str) -> str | None:
         """Return the id of a record without an IRI of its own that an export has made one of; None if it is none."""
         own_id = self._vocabulary.parse_record_iri(iri)
-        if own_id is not None and expand_id(own_id, self._vocabulary) == iri:
+        if own_id is not None and self._vocabulary.expand_id(own_id) == self._vocabulary.record_iri(own_id):
             return own_id
         ids = (exporter.parse_record_iri(iri) for exporter in self._exporters)
         return next((item for item in ids if item is not None), None)
 
     def _mark_iri(self, iri: str) -> str:
         """Return an IRI, in angle brackets if it would be taken for a CURIE."""
-        return iri if expand_id(iri, self._vocabulary) == iri else f"<{iri}>"
+        return iri if self._vocabulary.expand_id(iri) == iri else f"<{iri}>"
 
     def _refer(self, name: str) -> Reference | Node:
         """Return a value that refers to a resource."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, count
 from tempfile import SpooledTemporaryFile
-from urllib.parse import quote
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, serialize
 
 from lexarium.domain.identifiers import get_local_id
+from lexarium.domain.identity.prefixes import encode_iri
 from lexarium.domain.record import Record, RecordState, RelatedRecord
 from lexarium.domain.schema.collections import RELATION_TYPES, Collection
 from lexarium.domain.schema.linkml import load_builtin_schema
@@ -43,8 +43,6 @@ from lexarium.formats.resources import (
     OTHER_RESOURCE,
     STATE,
     WRITTEN_INVERSE,
-    contract_iri,
-    expand_id,
     list_metadata,
 )
 
@@ -79,8 +77,6 @@ _SYNTAXES = {
 
 # What an element can be named after, at the end of an IRI.
 _XML_NAME_END = re.compile(r"[^\W\d][\w.-]*\Z")
-_LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
-_IRI_CHARS = "%:/?@!$&'()*+,;=~"
 
 # A smaller document is kept in memory.
 _MAX_MEMORY_BYTES = 8 << 20
@@ -183,7 +179,7 @@ class _StatementWriter:
                 Statement(EXPORTED_VOCABULARY, Text(self._vocabulary.slug)),
             ]
             self._add_statements(
-                triples, self._make_node(self._vocabulary.base), [*marks, *list_metadata(self._vocabulary)]
+                triples, self._make_node(self._vocabulary.iri_start), [*marks, *list_metadata(self._vocabulary)]
             )
         elif iri and (_ONTOLOGY in types or is_ontology):
             # Some programs know an ontology only if its type comes first.
@@ -264,7 +260,7 @@ class _StatementWriter:
         return triples
 
     def _make_scheme(self, collection: Collection) -> NamedNode:
-        return self._encode_iri(self._vocabulary.base + collection.local_name, collection.local_name)
+        return self._encode_iri(self._vocabulary.iri_start + collection.local_name, collection.local_name)
 
     def iter_neighbours(self, record: Record, related: Iterable[RelatedRecord]) -> Iterator[Triple]:
         """Yield the names of related records, and what they state about this one."""
@@ -406,24 +402,22 @@ class _StatementWriter:
     def _expand_iri(self, name: str) -> NamedNode:
         if self._has_own_classes and not self._has_iri(name):
             return NamedNode(self._vocabulary.record_iri(name))
-        return self._encode_iri(expand_id(name, self._vocabulary), name)
+        return self._encode_iri(self._vocabulary.expand_id(name), name)
 
     def _has_iri(self, name: str) -> bool:
         """Return whether a name is an IRI, or a CURIE that readers find in the IRI it stands for."""
-        iri = expand_id(name, self._vocabulary)
+        iri = self._vocabulary.expand_id(name)
         with suppress(ValueError):
             NamedNode(iri)
-            return name in (iri, contract_iri(iri, self._vocabulary.prefixes), contract_predicate(iri))
+            return name in (iri, self._vocabulary.contract_iri(iri), contract_predicate(iri))
         return False
 
     def _encode_iri(self, iri: str, name: str) -> NamedNode:
         """Return an IRI; of what is none, one with the rest percent-encoded."""
         with suppress(ValueError):
             return NamedNode(iri)
-        start, hash_sign, fragment = iri.partition("#")
-        start, fragment = (quote(_LONE_PERCENT.sub("%25", part), safe=_IRI_CHARS) for part in (start, fragment))
         with suppress(ValueError):
-            return NamedNode(start + hash_sign + fragment)
+            return NamedNode(encode_iri(iri))
         return NamedNode(self._vocabulary.record_iri(name))
 
 

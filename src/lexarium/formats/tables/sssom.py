@@ -21,7 +21,7 @@ from lexarium.domain.statement import Node, Reference, Statement, Text, Value
 from lexarium.domain.text.languages import find_tag_problem, format_tag
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParseError, WarningCounter, WriteOptions
-from lexarium.formats.resources import ParsedResource, ResourceOptions, SourceDescription, contract_iri
+from lexarium.formats.resources import ParsedResource, ResourceOptions, SourceDescription
 from lexarium.formats.tables.cells import escape_formula
 from lexarium.formats.tables.table_file import TableFile, TableRow, parse_id, parse_predicate
 
@@ -184,7 +184,7 @@ class MappingTable:
         match = _CURIE.fullmatch(text)
         if match and (match[1] in NAMESPACES or prefixes.find_namespace(match[1]) is not None):
             return text
-        return contract_iri(self._expand(text), vocabulary.prefixes) if match else text
+        return vocabulary.contract_iri(self._expand(text)) if match else text
 
     def _state_values(self, title: str, cell: Any, prefixes: PrefixMap) -> list[Statement]:
         if isinstance(cell, dict):
@@ -384,7 +384,7 @@ class _MappingWriter:
         vocabulary = self._vocabulary
         metadata: dict[str, Any] = {
             "curie_map": dict(sorted(self._curie_map.items())),
-            "mapping_set_id": f"{vocabulary.base}vocabularies/{vocabulary.slug}/mappings",
+            "mapping_set_id": f"{vocabulary.iri_start}vocabularies/{vocabulary.slug}/mappings",
             "mapping_set_title": vocabulary.title,
             "mapping_set_version": str(revision),
             "license": vocabulary.licence or _UNSPECIFIED_LICENCE,

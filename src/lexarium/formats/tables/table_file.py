@@ -8,10 +8,9 @@ from typing import BinaryIO, NamedTuple
 from lexarium.domain.identity.prefixes import load_bundled
 from lexarium.domain.record import RecordState
 from lexarium.domain.schema.predicates import NAMESPACES, contract_predicate
-from lexarium.domain.vocabulary import DEFAULT_BASE, Vocabulary
+from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParseError
 from lexarium.formats.reading import copy_seekable
-from lexarium.formats.resources import contract_iri
 from lexarium.formats.tables.cells import unescape_formula
 from lexarium.formats.tables.dialect import SAMPLE_CHARS, detect_dialect, iter_rows
 
@@ -101,7 +100,7 @@ def parse_id(text: str, vocabulary: Vocabulary) -> str:
     """Return the id of a record in a vocabulary, given as an id or an IRI."""
     text = text.strip()
     own_id = vocabulary.parse_record_iri(text)
-    return own_id if own_id is not None else contract_iri(text, vocabulary.prefixes) if "://" in text else text
+    return own_id if own_id is not None else vocabulary.contract_iri(text) if "://" in text else text
 
 
 def parse_predicate(text: str, vocabulary: Vocabulary) -> str | None:
@@ -120,7 +119,7 @@ def parse_predicate(text: str, vocabulary: Vocabulary) -> str | None:
 
 def name_property(title: str, vocabulary: Vocabulary) -> str:
     """Return the predicate of a column that nothing else has, in the namespace of a vocabulary."""
-    own = vocabulary.base if vocabulary.base != DEFAULT_BASE else f"urn:lexarium:vocabulary:{vocabulary.slug}:"
+    own = vocabulary.base if vocabulary.has_base else f"urn:lexarium:vocabulary:{vocabulary.slug}:"
     namespace = next(iter(vocabulary.prefixes.values()), own)
     return contract_predicate(namespace + _WORD_SEPARATORS.sub("_", title.strip()).strip("_"))
 

@@ -9,7 +9,7 @@ from lexarium.domain.statement import Reference, Statement, Text
 from lexarium.domain.text.languages import canonicalize_tag, find_tag_problem
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.parsed import ParseError, WarningCounter
-from lexarium.formats.resources import ParsedResource, ResourceOptions, SourceDescription, contract_iri
+from lexarium.formats.resources import ParsedResource, ResourceOptions, SourceDescription
 from lexarium.formats.tables.table_file import (
     TableFile,
     TableRow,
@@ -179,7 +179,7 @@ class TranslationTable:
             return Statement(predicate, Text(text))
         name = text.strip()
         iri = OBO_BASE + name.removeprefix(_OBO_PREFIX) if name.startswith(_OBO_PREFIX) else name
-        return Statement(predicate, Reference(contract_iri(iri, vocabulary.prefixes)))
+        return Statement(predicate, Reference(vocabulary.contract_iri(iri)))
 
     def _state_source(self, row: TableRow, vocabulary: Vocabulary) -> list[Statement]:
         """Return the text that was translated. In the default language, it shows whether the text has changed since."""

@@ -31,9 +31,10 @@ from lexarium.services.curation.merges import load_merge_effects, require_undoab
 from lexarium.services.records import lookup
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.vocabularies.access import get_read_scope
-from lexarium.store import change_log, relations, revisions, vocabularies
+from lexarium.store import change_log, records, relations, revisions, vocabularies
 from lexarium.store.transaction import Transaction
 
+_IN_SCHEME = "in_scheme"
 # Record as it is (None if new), the new record, and the action.
 PendingWrite = tuple[VersionedRecord | None, Record, Action]
 
@@ -275,7 +276,19 @@ class RecordWriter:
         author = self._proposal.author if self._proposal else self._actor
         local_id = self._keep_number(collection, draft["id"]) if "id" in draft else self._mint(collection)
         empty = Record(collection, qualify_id(collection.vocabulary, local_id))
-        return fill_record(empty, draft, author, self._get_definition_author(draft), self._at)
+        record = fill_record(empty, draft, author, self._get_definition_author(draft), self._at)
+        return self._join_only_scheme(record) if _IN_SCHEME in collection.relation_predicates else record
+
+    def _join_only_scheme(self, record: Record) -> Record:
+        """Return a new record, in the concept scheme of its vocabulary if it names none and there is only one."""
+        collection = record.collection
+        schemes = collection.relation_types[_IN_SCHEME].targets[collection.name]
+        if collection.name in schemes or any(relation.relation == _IN_SCHEME for relation in record.relations):
+            return record
+        found = records.list_published_ids(self._transaction.flush(), schemes, "", 2)
+        if len(found) != 1:
+            return record
+        return record.with_relations(record.relations | {Relation(record.id, _IN_SCHEME, found[0])})
 
     def _mint(self, collection: Collection) -> str:
         """Mint the id of a new record; raise Conflict if the rule of the vocabulary has no number left."""

@@ -1,7 +1,7 @@
 """Export collections at any revision as a stream of bytes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lexarium.domain.change import Change
 from lexarium.domain.errors import LexariumError
@@ -9,7 +9,7 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
 from lexarium.domain.progress import ProgressCallback, ignore_progress
 from lexarium.domain.record import TYPE, ListQuery, Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.formats.json import valpha
 from lexarium.formats.json.linkml_statements import sort_collections
 from lexarium.formats.parsed import WarningCounter, WriteOptions
@@ -39,10 +39,12 @@ def export_records(  # noqa: PLR0913
     as_of: int | None = None,
     progress: ProgressCallback | None = None,
     losses: WarningCounter | None = None,
+    address: str = "",
 ) -> Iterator[bytes]:
     """Return the records of collections as one document, in chunks; raise LexariumError before the first one.
 
-    Default: all collections of the vocabulary.
+    Default: all collections of the vocabulary. IRIs of records that have none begin with its base, else with the
+    address, else with the base of the main vocabulary.
 
     The export of a release or an earlier revision has the same bytes as one made then. Records are read in batches,
     each in a short transaction: this takes constant memory, and a slow reader blocks nothing.
@@ -70,6 +72,9 @@ def export_records(  # noqa: PLR0913
     is_main = vocabulary.slug == MAIN_VOCABULARY
     head = None if is_main else database.run_read(revisions.find_at, qualify_id("", vocabulary.slug), revision)
     head_record = None if head is None else head.to_record()
+    if not is_main or format.names_vocabulary:
+        # Readers find out what such IRIs stand for. Those of others in the main vocabulary are the same everywhere.
+        vocabulary = replace(vocabulary, address=address or VOCABULARIES[MAIN_VOCABULARY].base)
     options = WriteOptions(
         format, vocabulary, revision, collections, head_record, WarningCounter() if losses is None else losses
     )

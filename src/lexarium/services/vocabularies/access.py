@@ -13,7 +13,6 @@ from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.text.characters import find_control_char, find_unstorable_char
 from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, find_valpha_vocabulary, get_default_vocabulary
-from lexarium.formats.resources import contract_iri
 from lexarium.services.access.permissions import Caller
 from lexarium.store import records, vocabularies
 from lexarium.store.position import Snapshot
@@ -150,7 +149,7 @@ def _list_ids(vocabulary: Vocabulary, identifier: str) -> Iterator[str]:
         own_id = vocabulary.parse_record_iri(identifier)
         if own_id is not None:
             yield own_id
-        curie = contract_iri(identifier, vocabulary.prefixes)
+        curie = vocabulary.contract_iri(identifier)
         if curie != identifier:
             yield curie
 

@@ -36,7 +36,7 @@ from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import read_fields
 from lexarium.web.http.uploads import UploadedForm, read_upload
 from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, to_field_errors
-from lexarium.web.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query
+from lexarium.web.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query, localize_iri
 from lexarium.web.template_filters import add_query
 
 # Statuses of requests that may succeed when sent again later.
@@ -58,7 +58,11 @@ class Page:
     @property
     def id(self) -> str:
         """The id in the path, or else in the query; raise NotFound."""
-        given = self.request.path_params.get("id") or self.query.get("id") or self.query.get("iri")
+        given = (
+            self.request.path_params.get("id")
+            or self.query.get("id")
+            or localize_iri(self.request, self.query.get("iri", ""))
+        )
         if not given:
             raise NotFound("Invalid record URL.")
         return str(given)

@@ -1,13 +1,13 @@
 """Responses in the shapes of the reconciliation specification."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lexarium import __version__
 from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.domain.vocabulary import DEFAULT_BASE, Vocabulary
+from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.search import reconciliation
 from lexarium.services.search.properties import Entity, Property, PropertyValue, list_properties
 from lexarium.services.search.reconciliation import EntityIds, ReconcileCandidate, format_description
@@ -106,7 +106,7 @@ def build_manifest(service: ReconcileService, base_url: str) -> dict[str, Any]:
 
 def get_base_iri(vocabulary: Vocabulary, base_url: str) -> str:
     """Return where the IRIs of records begin: at the base of the vocabulary, or at the requested address."""
-    return (vocabulary if vocabulary.base != DEFAULT_BASE else replace(vocabulary, base=f"{base_url}/")).record_iri("")
+    return f"{vocabulary.base if vocabulary.has_base else f'{base_url}/'}id/"
 
 
 def serialize_candidate(service: ReconcileService, candidate: ReconcileCandidate) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.statement import Node, Statement, Text
 from lexarium.domain.text.nouns import add_article
 from lexarium.domain.text.timestamps import now_ms
-from lexarium.formats.resources import expand_id
 from lexarium.services.transfer import import_base
 from lexarium.services.transfer.import_report import ValueChange
 from lexarium.services.transfer.resource_import.staging import ResourceStager
@@ -101,7 +100,7 @@ class RecordAdopter:
                 continue
             local_id = parts[0].local_id
             iri = next((part.iri for part in parts if part.iri), None)
-            names = {local_id, iri, expand_id(local_id, self.stager.vocabulary), prefixes.expand(local_id)}
+            names = {local_id, iri, self.stager.vocabulary.expand_id(local_id), prefixes.expand(local_id)}
             names |= {prefixes.contract(name) for name in names if name}
             yield (
                 parts[0].id,

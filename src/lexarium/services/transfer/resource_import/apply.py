@@ -247,11 +247,16 @@ class ResourceApplier:
             # Nobody decides about what the server sets.
             if slots[(conflict.ours or conflict.theirs)[0].predicate].editable:
                 self.report.add_conflict(self.stage.format_location(group[-1]), imported.local_id, conflict)
-        merged = replace(current, statements=result.statements, iri=current.iri or imported.iri)
+        merged = replace(current, statements=result.statements, iri=current.iri or self._find_own_iri(imported))
         merged = _state_text_aliases(current, imported, merged)
         if has_new_state and current.state != RecordState.MERGED:
             merged = replace(merged, state=imported.state, replaced_by=imported.replaced_by)
         return merged
+
+    def _find_own_iri(self, imported: Record) -> str | None:
+        """Return the IRI of an imported record, unless it follows from the id."""
+        is_derived = imported.iri == self.vocabulary.expand_id(imported.local_id)
+        return None if is_derived else imported.iri
 
     def _write(self, latest: Mapping[str, Change], before: Mapping[str, Record], after: Mapping[str, Record]) -> None:
         """Write the records that differ, and add them to the report."""

@@ -56,6 +56,7 @@ def _show_vocabulary(page: Page, template: str) -> Response:
         [summary] = summarize(counts, [described])
         context = {
             "described": described,
+            "base": described.base if described.has_base else page.site.get_base(page.request),
             "version": find_versions(snapshot, [described]).get(slug, ""),
             "summary": summary,
             "main_counts": summary.main_counts,

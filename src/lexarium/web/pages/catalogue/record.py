@@ -85,7 +85,7 @@ def _build_context(page: Page, snapshot: Snapshot, versions: Sequence[Change], *
     record, classes = record_detail.record, page.site.class_cache.get(snapshot)
     slug = record.collection.vocabulary
     [described] = page.site.sort_vocabularies([slug])
-    iri = build_iri(record, f"{get_base_url(page.request)}/")
+    iri = build_iri(record, page.site.get_base(page.request))
     own_path = f"/id/{quote(page.id, safe='')}"
     # The page was found by this path.
     path = add_query(own_path, vocabulary=slug if page.scope_is_chosen else None)

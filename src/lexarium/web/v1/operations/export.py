@@ -82,7 +82,8 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
         return await send_release_file(context.site, request, about.slug, query.release, chosen_format.name)
     position = await run_in_threadpool(database.run_read, _find_position, query.release, query.as_of, about.slug)
     encoding = choose_encoding(read_conditional_headers(request.scope)[0])
-    fingerprint = repr((about, chosen_format.name, names, __version__, rendering.RENDERING_VERSION))
+    address = context.site.get_base(request)
+    fingerprint = repr((about, address, chosen_format.name, names, __version__, rendering.RENDERING_VERSION))
     digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
     etag = f'"{position.epoch}-{position.revision}-{digest}-{encoding}"'
     headers = {"etag": etag, "cache-control": "no-cache", **VARY}
@@ -95,7 +96,13 @@ async def export(context: RequestContext, query: ExportParameters) -> Response:
         return StreamingResponse(iter(()), headers=headers, media_type=chosen_format.media_type)
     collections = [COLLECTIONS[name] for name in names]
     document = await run_in_threadpool(
-        exports.export_records, database, about, chosen_format, collections, as_of=position.revision
+        exports.export_records,
+        database,
+        about,
+        chosen_format,
+        collections,
+        as_of=position.revision,
+        address=address,
     )
     return await stream_chunks(encode_chunks(encoding, document), limits, chosen_format.media_type, headers)
 

@@ -14,7 +14,6 @@ from lexarium.domain.schema.json_schema import to_json_schema
 from lexarium.domain.schema.linkml import decode_schema
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.vocabulary import (
-    DEFAULT_BASE,
     VOCABULARIES,
     Vocabulary,
     find_valpha_vocabulary,
@@ -231,7 +230,7 @@ def _serialize(
         "description": vocabulary.description,
         "licence": vocabulary.licence,
         "publisher": vocabulary.publisher,
-        "base": vocabulary.base if vocabulary.base != DEFAULT_BASE else context.site.get_base(context.request),
+        "base": vocabulary.base if vocabulary.has_base else context.site.get_base(context.request),
         "languages": list(vocabulary.languages),
         "schema": vocabulary.schema.name,
         "prefixes": dict(vocabulary.prefixes),
