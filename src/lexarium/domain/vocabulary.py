@@ -180,7 +180,8 @@ class Vocabulary:
         """Return the id in this vocabulary that an IRI was made of, or None. One that names it may have any address."""
         end = self._iri_end
         start, found, name = iri.removesuffix(end).rpartition("id/")
-        if not found or not iri.endswith(end) or not (start == self.iri_start or (end and "://" in start)):
+        names_vocabulary = end != "" and iri.endswith(end) and "://" in start
+        if not found or not (names_vocabulary or start == self.iri_start):
             return None
         record_id = unquote(name)
         return None if not record_id or is_id_too_long(record_id) or find_unstorable_char(record_id) else record_id
