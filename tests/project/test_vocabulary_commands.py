@@ -239,3 +239,43 @@ def test_show_omits_fields_without_a_value(blank_url: DatabaseUrlFactory, tmp_pa
     assert "oak" in shown
     assert "created" not in shown
     assert "fields" not in shown
+
+
+@pytest.fixture
+def colours_url(new_url: DatabaseUrlFactory, tmp_path: Path) -> str:
+    """URL of a catalogue with a vocabulary that was imported from SKOS, with what `check` finds."""
+    url, path = new_url("sqlite"), tmp_path / "colours.ttl"
+    path.write_text(
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix ex: <https://colours.example/> .\n"
+        'ex:red a skos:Concept ; skos:prefLabel "red"@en ; skos:altLabel "crimson"@en ; skos:broader ex:colour .\n'
+        'ex:pale a skos:Concept ; skos:broader ex:red ; skos:definition "With white."@en .\n'
+    )
+    result = run_cli("import", str(path), "--vocabulary", "colours", "--database", url)
+    assert "refers to a record that does not exist" in result.stderr
+    assert "colours:red broader colours:colour" in result.stderr
+    assert "colours:pale: has no name" in result.stderr
+    return url
+
+
+def test_check_names_relations_to_missing_records(colours_url: str) -> None:
+    result = run_cli("check", "--database", colours_url)
+    assert result.returncode == 0
+    message = "1 relation refers to a missing record: colours:red broader colours:colour"
+    assert message in " ".join(result.stderr.split())
+
+
+def test_json_of_a_vocabulary_with_another_schema_is_exported_with_all_statements(
+    colours_url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "colours.json"
+    arguments = ("export", "--vocabulary", "colours", "--database", colours_url)
+    assert run_cli(*arguments, "-o", str(path)).returncode == 0
+    assert "crimson" in path.read_text()
+    assert run_cli(*arguments).stdout == path.read_text()
+    result = run_cli("import", str(path), "--vocabulary", "colours", "--database", colours_url)
+    assert "Nothing changed" in result.stdout
+
+
+def test_show_prints_a_name_in_one_language_once(colours_url: str) -> None:
+    assert run_cli("show", "colours:red", "--database", colours_url).stdout.count("red") == 3  # also in ID and IRI
+    assert run_cli("show", "colours:pale", "--database", colours_url).stdout.count("With white.") == 1

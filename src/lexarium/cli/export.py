@@ -18,7 +18,8 @@ from lexarium.cli.support.output import OutputOption, write_output
 from lexarium.cli.support.terminal import err, progress_bar
 from lexarium.compression import get_compressor, strip_compression_suffix
 from lexarium.domain.errors import LexariumError
-from lexarium.domain.vocabulary import get_default_vocabulary
+from lexarium.domain.identifiers import MAIN_VOCABULARY
+from lexarium.domain.vocabulary import Vocabulary, get_default_vocabulary
 from lexarium.formats.parsed import WarningCounter
 from lexarium.formats.registry import FORMATS, Format
 from lexarium.services.records.releases import get_release
@@ -27,9 +28,10 @@ from lexarium.services.transfer.release_files import export_release
 from lexarium.services.vocabularies.head_records import get_vocabulary
 from lexarium.settings import Settings
 
-_DEFAULT_FORMAT = FORMATS["v-alpha"]
 _NAMES = ", ".join(file_format.name for file_format in FORMATS.values() if file_format.can_write)
-_FORMAT_HELP = f"One of {_NAMES}. Default: by file extension, else {_DEFAULT_FORMAT.name}."
+_FORMAT_HELP = (
+    f"One of {_NAMES}. Default: by file extension, else v-alpha for the main vocabulary and linkml for others."
+)
 
 
 def run(
@@ -50,10 +52,10 @@ def run(
     """
     if release is not None and as_of is not None:
         raise LexariumError("Use --release or --as-of, not both.")
-    file_format = format or _detect_format(output)
     store = open_database(database, must_exist=True)
     apply_metadata_settings(store, Settings.from_environment(database=database))
     chosen = get_default_vocabulary() if vocabulary is None else get_vocabulary(vocabulary)
+    file_format = format or _detect_format(output, chosen)
     collections = chosen.collections if collection is None else [chosen.get_collection(collection)]
     relax_gc()
     losses = WarningCounter()
@@ -71,18 +73,22 @@ def run(
         err.print(Text.assemble(("•", "yellow"), f" {losses.format_message(message)}"))
 
 
-def _detect_format(output: Path | None) -> Format:
-    """Return the format for a file name; raise LexariumError if it is unknown or an archive."""
+def _detect_format(output: Path | None, vocabulary: Vocabulary) -> Format:
+    """Return the format for a file name; raise LexariumError if it is unknown or an archive.
+
+    JSON of other vocabularies than the main one follows their schema, as in imports: v-alpha has few of their values.
+    """
+    default = FORMATS["v-alpha" if vocabulary.slug == MAIN_VOCABULARY else "linkml"]
     if output is None:
-        return _DEFAULT_FORMAT
+        return default
     get_compressor(output.name)  # raises for archives
     name = PurePath(strip_compression_suffix(output.name)).name.lower()
     if not PurePath(name).suffix:
-        return _DEFAULT_FORMAT
+        return default
     # `x.sssom.tsv` is SSSOM, though it is TSV too.
     fitting = [
         (len(extension), file_format)
-        for file_format in FORMATS.values()
+        for file_format in (default, *FORMATS.values())
         for extension in file_format.extensions
         if name.endswith(extension)
     ]

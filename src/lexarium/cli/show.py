@@ -54,6 +54,8 @@ def _iter_rows(entity: Entity, content: dict[str, Any]) -> Iterator[tuple[str, s
         yield "class", entity.class_name
     for name, value in content.items():
         text = _format_value(value)
+        if _is_shown_already(name, value, content):
+            continue
         if text and name not in ("vocabulary", "collection", "state", "replaced_by", "relations"):
             yield name, text
     lines = []
@@ -63,6 +65,13 @@ def _iter_rows(entity: Entity, content: dict[str, Any]) -> Iterator[tuple[str, s
         lines.append(f"{label}  {get_local_id(related.id)}  {related.name or ''}".rstrip())
     if lines:
         yield "relations", "\n".join(lines)
+
+
+def _is_shown_already(name: str, value: Any, content: dict[str, Any]) -> bool:
+    """Return whether a value is that of `name` or `definition`, in one language or under another key."""
+    if name in ("names", "definitions"):
+        return len(value) == 1 and value[0]["text"] == content[name.removesuffix("s")]
+    return name == "definition_text" and value == content["definition"]
 
 
 def _format_value(value: Any) -> str:

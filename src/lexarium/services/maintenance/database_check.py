@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 from lexarium.domain.change import Change
 from lexarium.domain.editing.merge import resolve_merge_chains
 from lexarium.domain.hierarchy import find_cycles, format_cycle
-from lexarium.domain.identifiers import format_record_id
+from lexarium.domain.identifiers import format_record_id, get_local_id
 from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import RenderedRecord, parse_body, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, get_collection, list_stored_collections
+from lexarium.domain.text.numbers import format_count
 from lexarium.store import change_log, relations
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.maintenance import integrity
 from lexarium.store.position import Snapshot
 from lexarium.store.records import RecordRow
+
+# Relations to missing records that are named.
+_MAX_EXAMPLES = 3
 
 
 @dataclass
@@ -119,9 +123,16 @@ def _check_references(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
-    dangling_count = integrity.count_dangling_relations(snapshot)
+    dangling_count, examples = 0, list[str]()
+    for relation in integrity.iter_dangling_relations(snapshot):
+        dangling_count += 1
+        if len(examples) < _MAX_EXAMPLES:
+            source, target = get_local_id(relation.source), get_local_id(relation.target)
+            examples.append(f"{source} {relation.relation} {target}")
     if dangling_count:
-        yield f"{dangling_count} relations refer to a missing record"
+        verb = "refers" if dangling_count == 1 else "refer"
+        more = ", …" if dangling_count > len(examples) else ""
+        yield f"{format_count(dangling_count, 'relation')} {verb} to a missing record: {', '.join(examples)}{more}"
     for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):
         for cycle in find_cycles(relations.iter_inner_relations(snapshot, relation_types)):
             yield format_cycle(relation_types, [format_record_id(record_id) for record_id in cycle])

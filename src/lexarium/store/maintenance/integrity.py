@@ -15,6 +15,7 @@ from lexarium.domain.change import Action, Change, compute_digest
 from lexarium.domain.comment import CommentAction
 from lexarium.domain.identifiers import MAIN_VOCABULARY, format_record_id, qualify_id
 from lexarium.domain.proposal import ProposalState
+from lexarium.domain.record import Relation
 from lexarium.domain.release import ReleaseFile
 from lexarium.domain.rendering import RenderedRecord
 from lexarium.domain.schema.collections import RELATION_TYPES, VOCABULARY, list_stored_collections
@@ -157,12 +158,11 @@ def iter_wrong_derived_rows(connection: Connection) -> Iterator[str]:
                 yield change.record_id
 
 
-def count_dangling_relations(connection: Connection, vocabulary: str | None = None) -> int:
-    """Return the number of relations, other than mappings, with an end that does not exist: all, or of a vocabulary."""
+def iter_dangling_relations(connection: Connection, vocabulary: str | None = None) -> Iterator[Relation]:
+    """Yield the relations, other than mappings, with an end that does not exist: all, or those of a vocabulary."""
     source, target = record_table.alias(), record_table.alias()
     query = (
-        select(func.count())
-        .select_from(relation_table)
+        select(relation_table.c.source, relation_table.c.relation, relation_table.c.target)
         .outerjoin(source, source.c.id == relation_table.c.source)
         .outerjoin(target, target.c.id == relation_table.c.target)
         .where(source.c.id.is_(None) | target.c.id.is_(None))
@@ -170,8 +170,9 @@ def count_dangling_relations(connection: Connection, vocabulary: str | None = No
     )
     if vocabulary is not None:
         query = query.where(is_own_id(relation_table.c.source, vocabulary))
-    count: int = connection.execute(query).scalar_one()
-    return count
+    with connection.execute(query, execution_options=STREAM_OPTIONS) as result:
+        for row in result:
+            yield Relation(*row)
 
 
 class RelationCount(NamedTuple):

@@ -34,6 +34,7 @@ from lexarium.services.transfer.import_report import (
     list_value_changes,
 )
 from lexarium.services.transfer.name_check import report_relation_names
+from lexarium.services.transfer.reference_check import report_missing_targets
 from lexarium.store import change_log, records, relations
 from lexarium.store.change_log import RecordWrite, VersionRow
 from lexarium.store.database import Database
@@ -465,9 +466,9 @@ class ImportApplier:
                 warnings.add(self._reference_locations[class_id], message)
         if not self.report.relations_added:
             return
-        dangling_count = integrity.count_dangling_relations(self._connection, self.report.vocabulary)
-        if dangling_count:
-            warnings.add("relations", f"{dangling_count:,} refer to a record that is not in the catalogue")
+        report_missing_targets(
+            self._connection, self.report, lambda relation: bool(self.stage.find_staged_relations([relation]))
+        )
         stated_types = self.stage.list_relation_types()
         self._warn_unexpected_targets(stated_types)
         for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):

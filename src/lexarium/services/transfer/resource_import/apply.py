@@ -128,6 +128,8 @@ class ResourceApplier:
                 imported = replace(imported, state=RecordState.RETIRED)
             if current is None:
                 after[record_id] = assign_defaults(imported, self._at)
+                if imported.state == RecordState.PUBLISHED and not imported.fields["name"].strip():
+                    self.report.warnings.add(self.stage.format_location(group[0]), "has no name", imported.local_id)
                 stated[record_id] = self._build_base(_NO_BASE, imported, imported, _state_to_statements(imported))
                 continue
             if self.request.prefer:  # It was given for the conflicts of the preview.

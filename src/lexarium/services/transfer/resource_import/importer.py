@@ -27,6 +27,7 @@ from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.transfer.import_report import ImportReport, ProblemList, list_statement_changes
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest, RollBackDryRun
 from lexarium.services.transfer.name_check import report_relation_names, report_repeated_names
+from lexarium.services.transfer.reference_check import report_missing_targets
 from lexarium.services.transfer.resource_import.adoption import RecordAdopter
 from lexarium.services.transfer.resource_import.apply import ResourceApplier, build_group_key, extend_base
 from lexarium.services.transfer.resource_import.staging import ResourceStager
@@ -98,6 +99,10 @@ def import_resources(
             base_values.mark_import(transaction, request.actor)
         imported_ids = chain.from_iterable(stager.stage.iter_ids() for stager in stagers.values())
         report_repeated_names(transaction.flush(), report, target.slug, imported_ids)
+        stages = [stager.stage for stager in stagers.values()]
+        report_missing_targets(
+            transaction.flush(), report, lambda relation: any(stage.contains(relation.source) for stage in stages)
+        )
         report_relation_names(transaction.flush(), report)
         report.last_revision = transaction.revision
         if request.dry_run:
