@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from lexarium.services.vocabularies import head_records
 from lexarium.store import change_log
 from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database
+from lexarium.store.transaction import Transaction
 from tests.support.browserless_client import PASSWORD, BrowserlessClient, create_account, extract_text
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import HttpResponse, Server
@@ -133,6 +135,30 @@ def test_records_of_any_schema_are_created_and_edited_by_forms(
     assert "\x1f" not in curator.body
     listed = extract_text(curator.open(f"/browse/{collection}{query}"))
     assert value in listed or f"second {vocabulary}" in listed
+
+
+def test_the_form_of_a_new_record_takes_an_id_except_in_the_main_vocabulary(
+    server: Server, curator: BrowserlessClient
+) -> None:
+    create_vocabulary(server, "weeds", title="Weeds", schema="skos")
+    assert 'name="id"' not in curator.open("/propose/concept")
+    assert 'name="id"' in curator.open("/propose/concept?vocabulary=weeds")
+    curator.press("Publish", {"id": "weed:1", "name": "Nettle"})
+    assert "Nettle" in extract_text(curator.open("/id/weed:1?vocabulary=weeds"))
+
+
+def test_a_change_of_the_default_vocabulary_is_not_shown_as_an_import(
+    server: Server, visitor: BrowserlessClient
+) -> None:
+    database = Database(server.url)
+
+    def choose_default(transaction: Transaction, slug: str) -> None:
+        head_records.update_vocabulary(transaction, SYSTEM_USER_ID, slug, {"default": True})
+
+    for slug in ("uat", "main"):
+        database.run_write(partial(choose_default, slug=slug))
+    database.close()
+    assert not re.search(r'class="did">imported</span>\s*<span><a href="[^"]+">2 changes', visitor.open("/"))
 
 
 def test_an_id_with_special_characters_works_on_every_page(curator: BrowserlessClient) -> None:

@@ -53,7 +53,7 @@ FORMATS: dict[str, Format] = {
     for entry in (
         Format("v-alpha", "JSON of the v-alpha API", "application/json", (".json",), "json.valpha",
                "documents"),
-        Format("linkml", "LinkML instances in JSON, of each class by its slots; YAML is read too",
+        Format("linkml", "LinkML instances: JSON by the slots of each class",
                "application/vnd.linkml+json", (".json", ".yaml", ".yml"), "json.linkml", "members",
                resource_module="json.linkml_resources"),
         Format("jsonl", "JSON Lines: everything, with history", "application/jsonl", (".jsonl", ".ndjson"),
@@ -76,7 +76,7 @@ FORMATS: dict[str, Format] = {
                resource_module="rdf.resources"),
         Format("obo", "OBO 1.4", "text/obo", (".obo",), "obo.statements",
                resource_module="obo.resources", leading_collections=("subset_def", "synonym_type_def")),
-        Format("owl", "OWL in RDF/XML, Turtle or any other RDF", "application/rdf+xml", (".owl",), "rdf.statements",
+        Format("owl", "OWL in RDF/XML", "application/rdf+xml", (".owl",), "rdf.statements",
                resource_module="rdf.resources"),
     )
 }

@@ -79,14 +79,19 @@ def check_draft(
     )
 
 
+def may_have_id(collection: Collection) -> bool:
+    """Return whether an author may choose the id of a new record. `main` mints all ids unless it has a rule."""
+    return collection.vocabulary != MAIN_VOCABULARY or VOCABULARIES[MAIN_VOCABULARY].minting_rule is not None
+
+
 def check_new_draft(transaction: Transaction, collection: Collection, draft: Mapping[str, Any]) -> Fields:
     """Return a validated v1 draft of a new record; raise InvalidInput with all problems, and Conflict for a taken id.
 
     The draft may have an `id`, and must where the vocabulary mints none. Ids of the main one follow its rule, if any.
     """
-    rule = VOCABULARIES[collection.vocabulary].minting_rule
-    if rule is None and collection.vocabulary == MAIN_VOCABULARY:
+    if not may_have_id(collection):
         return check_draft(transaction, collection, draft)
+    rule = VOCABULARIES[collection.vocabulary].minting_rule
     local_id = draft.get("id")
     problem = _find_new_id_problem(rule, local_id)
     values = {name: value for name, value in draft.items() if name != "id"}

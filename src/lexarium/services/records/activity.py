@@ -51,13 +51,15 @@ def list_writes(snapshot: Snapshot, shown: ChangeFilter, last_seq: int, limit: i
     changes = revisions.list_last_of_writes(snapshot, last_seq, limit, shown)
     edited_ids = base_values.find_edits(snapshot, changes)
     names = get_account_names(snapshot, (change.actor for change in changes))
+    entries = [ActivityEntry(change, change.to_record(), names[change.actor]) for change in changes]
+    # A command may change vocabularies on behalf of the system, as imports do, which then change records.
     return [
         WriteEntry(
-            ActivityEntry(change, change.to_record(), names[change.actor]),
-            change.seq - change.write_id + 1,
-            change.record_id not in edited_ids,
+            entry,
+            entry.change.seq - entry.change.write_id + 1,
+            entry.change.record_id not in edited_ids and not entry.record.is_head,
         )
-        for change in changes
+        for entry in entries
     ]
 
 

@@ -16,9 +16,9 @@ from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.text.characters import find_control_char
-from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
+from lexarium.services.curation.draft_checks import may_have_id
 from lexarium.services.curation.name_warnings import list_new_names
 from lexarium.services.idempotency import IdempotencyRequest, WriteResponse, is_repeated, make_idempotent
 from lexarium.services.records import queries
@@ -241,7 +241,7 @@ def _render_form(page: Page, form: RecordForm, key: str = "") -> Response:
         "language_fields": language_fields,
         "added_language": form.languages[-1] if get_text(page.fields, "act") == "language" and form.languages else "",
         "classes": [(get_local_id(item.id), item.name) for item in classes],
-        "takes_id": form.record_id is None and VOCABULARIES[collection.vocabulary].minting_rule is not None,
+        "takes_id": form.record_id is None and may_have_id(collection),
         "permission_slug": collection.vocabulary,
         "key": key,
         "relation_types": relation_types,
