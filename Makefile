@@ -80,11 +80,13 @@ develop: .venv/developed
 	touch $@
 
 .venv/set-up: .venv/made requirements.txt $(PACKAGE)
+	@echo "Installing Lexarium into .venv, which takes a few minutes ..."
 	$(PIP) install --require-hashes -r requirements.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
 .venv/developed: .venv/set-up requirements-dev.txt
+	@echo "Installing the tools for tests and checks, which takes a few minutes ..."
 	$(PIP) install --require-hashes -r requirements-dev.txt
 	touch $@
 
