@@ -1,7 +1,9 @@
 """Report names after an import: of related records, and those that several records of a class have or nearly have."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from contextlib import closing
+from itertools import chain
 
 from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
@@ -75,15 +77,25 @@ def _report_near(
     """Warn once of each two records with similar names, unless they share one."""
     if not imported:
         return
-    near_names = NearNames((str(number), name) for number, (_, name) in enumerate(imported))
-    pairs: dict[tuple[str, ...], str | None] = {}
-    for batch in records.iter_names(snapshot, collection.name):
-        for record_id, name in batch:
-            for number, is_same in near_names.find(name):
-                other, other_name = imported[int(number)]
+    # Comparing each name once: many records may have the same.
+    imported_by_key: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for record_id, name in imported:
+        imported_by_key[fold(name).key].append((record_id, name))
+    near_names = NearNames((key, rows[0][1]) for key, rows in imported_by_key.items())
+    # Names of records that the import has too, folded.
+    shared_keys: defaultdict[str, set[str]] = defaultdict(set)
+    pairs: dict[tuple[str, str], str] = {}
+    for record_id, name in chain.from_iterable(records.iter_names(snapshot, collection.name)):
+        for key, is_same in near_names.find(name):
+            if is_same:
+                shared_keys[record_id].add(key)
+                continue
+            for other, other_name in imported_by_key[key]:
                 # Two records of the import find each other.
-                pair = tuple(sorted((other, record_id)))
-                subject = f"{other_name} ({get_local_id(other)}) and {name} ({get_local_id(record_id)})"
-                pairs[pair] = None if is_same or other == record_id else pairs.get(pair, subject)
-    for subject in filter(None, pairs.values()):
-        report.warnings.add(_LOCATION, f"two {collection.plural} have similar names", subject)
+                pair = (min(other, record_id), max(other, record_id))
+                if other != record_id and pair not in pairs:
+                    ids = get_local_id(other), get_local_id(record_id)
+                    pairs[pair] = f"{other_name} ({ids[0]}) and {name} ({ids[1]})"
+    for (first, second), subject in pairs.items():
+        if shared_keys[first].isdisjoint(shared_keys[second]):
+            report.warnings.add(_LOCATION, f"two {collection.plural} have similar names", subject)
