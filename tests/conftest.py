@@ -2,8 +2,11 @@
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,11 @@ from tests.support.server import Server
 # `make test` unpacks programs here.
 TOOLS = Path(__file__).parents[1] / ".tools"
 os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *(str(TOOLS / "usr" / name) for name in ("bin", "sbin"))])
+
+# Tests create some hundred thousand files, most of them of databases, which costs much less in memory than on a disk.
+MEMORY = Path("/dev/shm")
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 # A shell ignores SIGINT in background jobs, and the processes that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,11 +54,22 @@ settings.register_profile("lexarium", deadline=None, suppress_health_check=[Heal
 settings.load_profile("lexarium")
 
 
+# What all test processes share until the end of the session.
+shared_stack = ExitStack()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     apply_overrides()
-    if not hasattr(config, "workerinput") and not config.option.collectonly:
-        start_fork_server()  # for all test processes
     ensure_system_user()  # before there are several test processes
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    start_fork_server()
+    if config.getoption("numprocesses", None):
+        os.environ["LEXARIUM_TEST_POSTGRES"] = shared_stack.enter_context(run_postgres())
+
+
+def pytest_unconfigure() -> None:
+    shared_stack.close()
 
 
 def pytest_collection_finish() -> None:
@@ -84,7 +103,19 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def databases(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Databases:
-    return Databases(tmp_path_factory.mktemp("databases"), lambda: request.getfixturevalue("postgres_server"))
+    base = tmp_path_factory.getbasetemp()
+    return Databases(
+        tmp_path_factory.mktemp("databases"),
+        base.parent if hasattr(request.config, "workerinput") else base,
+        lambda: request.getfixturevalue("postgres_server"),
+    )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def drop_databases(databases: Databases) -> Iterator[None]:
+    """Drop the databases on PostgreSQL after each module."""
+    yield
+    databases.drop()
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,13 @@
 """Create databases for tests, as copies of a migrated template: faster than migrating each."""
 
+import fcntl
 import os
 import shutil
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -26,9 +27,14 @@ DatabaseUrlFactory = Callable[[str], str]
 class Databases:
     """Create databases in one folder and on one PostgreSQL server."""
 
-    def __init__(self, folder: Path, server: Callable[[], str]) -> None:
+    def __init__(self, folder: Path, templates: Path, server: Callable[[], str]) -> None:
+        """Keep templates in a folder that test processes with the same PostgreSQL server share."""
         self._folder = folder
+        self._templates = templates
         self._server = server
+        self._find_template = cache(self._build_template)
+        # Databases on PostgreSQL to drop.
+        self._names: set[str] = set()
 
     def make_blank(self, engine: str) -> str:
         """Return the URL of a database that does not exist yet (SQLite) or has no tables (PostgreSQL)."""
@@ -42,12 +48,12 @@ class Databases:
         name = _new_name()
         if engine == "sqlite":
             url = self._sqlite_url(name)
-            path = url.removeprefix("sqlite:///")
-            shutil.copy(self._sqlite_template, path)
+            path = _get_path(url)
+            shutil.copy(_get_path(self._find_template("sqlite", self._load_nothing)), path)
             with closing(sqlite3.connect(path)) as file, file:
                 file.execute("UPDATE catalogue SET epoch = ?", [create_epoch()])
         else:
-            url = self._create(name, self._postgres_template)
+            url = self._create(name, _get_name(self._find_template("postgres", self._load_nothing)))
             with psycopg.connect(url) as connection:
                 connection.execute("UPDATE catalogue SET epoch = %s", [create_epoch()])
         return url
@@ -55,36 +61,40 @@ class Databases:
     def make_sample(self, engine: str) -> str:
         """Return the URL of a copy of the sample catalogue; on SQLite it has a search index."""
         name = _new_name()
+        template = self._find_template(engine, self._load_sample)
         if engine == "sqlite":
             # The index belongs to the epoch, so the copy keeps the epoch.
-            shutil.copytree(self._sqlite_sample.parent, self._folder / name)
+            shutil.copytree(_get_path(template).parent, self._folder / name)
             return f"sqlite:///{self._folder}/{name}/{_SQLITE_NAME}"
-        return self._create(name, self._postgres_sample)
+        return self._create(name, _get_name(template))
+
+    def drop(self) -> None:
+        """Drop the databases on PostgreSQL: each is hundreds of files."""
+        if self._names:
+            with psycopg.connect(self._server(), autocommit=True) as connection:
+                while self._names:
+                    connection.execute(f"DROP DATABASE IF EXISTS {self._names.pop()} WITH (FORCE)")
 
     def _sqlite_url(self, name: str) -> str:
         folder = self._folder / name
         folder.mkdir()
         return f"sqlite:///{folder}/{_SQLITE_NAME}"
 
-    @cached_property
-    def _sqlite_template(self) -> Path:
-        url = self.make_blank("sqlite")
+    def _build_template(self, engine: str, load: Callable[[str], str]) -> str:
+        """Return the URL of a template; the first process that needs it builds it."""
+        path = self._templates / f"{engine}{load.__name__}"
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                url = load(engine)
+                self._names.discard(_get_name(url))
+                path.write_text(url)
+            return path.read_text()
+
+    def _load_nothing(self, engine: str) -> str:
+        url = self.make_blank(engine)
         open_database(url).close()
-        return Path(url.removeprefix("sqlite:///"))
-
-    @cached_property
-    def _postgres_template(self) -> str:
-        url = self.make_blank("postgres")
-        open_database(url).close()
-        return url.partition("?")[0].rpartition("/")[2]
-
-    @cached_property
-    def _sqlite_sample(self) -> Path:
-        return Path(self._load_sample("sqlite").removeprefix("sqlite:///"))
-
-    @cached_property
-    def _postgres_sample(self) -> str:
-        return self._load_sample("postgres").partition("?")[0].rpartition("/")[2]
+        return url
 
     def _load_sample(self, engine: str) -> str:
         url = self.make_migrated(engine)
@@ -94,6 +104,7 @@ class Databases:
     def _create(self, name: str, template: str) -> str:
         with psycopg.connect(self._server(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+        self._names.add(name)
         return _replace_database(self._server(), name)
 
 
@@ -104,8 +115,19 @@ def run_postgres() -> Iterator[str]:
     if configured_url:
         yield configured_url
         return
-    with PostgresServer().init_cluster().start() as server:
+    # Enough connections for all test processes.
+    with PostgresServer().init_cluster().start(max_connections="1000") as server:
         yield server.url()
+
+
+def _get_path(url: str) -> Path:
+    """Return the file of a database on SQLite."""
+    return Path(url.removeprefix("sqlite:///"))
+
+
+def _get_name(url: str) -> str:
+    """Return the name of a database on PostgreSQL."""
+    return url.partition("?")[0].rpartition("/")[2]
 
 
 def _new_name() -> str:

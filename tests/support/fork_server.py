@@ -20,21 +20,23 @@ from importlib import import_module
 from pathlib import Path
 from runpy import run_path
 from select import select
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import uvicorn._subprocess
 
 from lexarium.cli.main import COMMANDS, run
 from lexarium.cli.support import terminal
 from lexarium.settings import Settings
+from lexarium.store.database import Database
+from lexarium.web.app import create_app
 from lexarium.web.template_environment import get_templates
+from lexarium.web.v1.app import create_v1_app
 from lexarium.web.v1.openapi.document import build_document
 from lexarium.web.v1.operations import OPERATIONS
 from tests.support.overrides import apply_overrides
 
 _PRELOADED = (
     "lexarium.bootstrap",
-    "lexarium.web.v1.app",
     "lexarium.web.v1.openapi.reference_page",
     "lexarium.store.maintenance.upgrade",
     "lexarium.store.engine.postgres",
@@ -166,6 +168,7 @@ def _serve_requests(listener: socket.socket, parent: socket.socket) -> None:
     for name in get_templates().list_templates():
         get_templates().get_template(name)
     build_document(Settings().title)
+    _compile_routes()
     # Fork workers too: uvicorn would spawn them, and each would import all modules again.
     setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
     gc.freeze()  # The garbage collector of a forked process would copy the pages of all that is loaded.
@@ -180,6 +183,14 @@ def _serve_requests(listener: socket.socket, parent: socket.socket) -> None:
             elif not _handle_request(connection, sockets):
                 sockets.remove(connection)
                 connection.close()
+
+
+def _compile_routes() -> None:
+    """Build applications: `re` keeps the patterns of their routes for the forked processes, which build them again."""
+    settings = Settings()
+    create_app(settings, Database(settings.database))
+    unused: Any = None
+    create_v1_app(unused, unused, unused)
 
 
 def _handle_request(connection: socket.socket, sockets: Sequence[socket.socket]) -> bool:
