@@ -26,10 +26,10 @@ from lexarium.domain.vocabulary import Vocabulary
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Caller
 from lexarium.services.maintenance.database_check import check_database
+from lexarium.services.record_serializer import serialize_record
 from lexarium.services.records import queries
 from lexarium.services.records.lookup import VersionedRecord
 from lexarium.services.records.valpha_queries import open_valpha_reader
-from lexarium.services.serializers import serialize_record
 from lexarium.services.transfer.export import export_records
 from lexarium.store import change_log, schema
 from lexarium.store.database import Database

@@ -507,7 +507,7 @@ def test_a_page_with_many_relations_runs_few_queries(curators: Curators, type_co
         executed.clear()
         scope = get_read_scope(curators.admin)
         _, _, versions = find_versions(snapshot, "t:hub", ReadScope((slug,), is_chosen=True), 6)
-        detail = load_detail(snapshot, versions, scope, ["fr"])
+        detail = load_detail(snapshot, versions[0].to_record(), versions, scope, ["fr"])
     others = [group for group in detail.relation_groups if not group.hierarchical]
     assert sum(len(group.items) for group in others) == 200
     assert len(others) == type_count

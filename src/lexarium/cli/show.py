@@ -13,9 +13,9 @@ from lexarium.cli.support.terminal import print_table
 from lexarium.domain.errors import NotFound
 from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.schema.collections import RELATION_TYPES
+from lexarium.services.record_serializer import serialize_record
 from lexarium.services.records.lookup import get_record
 from lexarium.services.search.properties import Entity, load_entities
-from lexarium.services.serializers import serialize_record
 from lexarium.services.vocabularies.access import find_record_id
 
 
@@ -34,7 +34,7 @@ def run(
         except NotFound as error:
             raise NotFound(f"{error} Use `lexarium search` to find records by name.") from None
         entity = load_entities(snapshot, [record_id], with_related=True)[record_id]
-        content = serialize_record(get_record(snapshot, record_id).change, entity.record)
+        content = serialize_record(get_record(snapshot, record_id).change)
     if json_output:
         print(orjson.dumps(content).decode())
         return

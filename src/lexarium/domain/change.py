@@ -49,12 +49,13 @@ class Change(NamedTuple):
 
     def parse_origin(self) -> ProposalOrigin | None:
         """Return the proposal behind the change, or None."""
-        origin = orjson.loads(self.document).get("proposed")
+        # Most changes have none, and to parse a large document takes long.
+        origin = orjson.loads(self.document).get("proposed") if b'"proposed"' in self.document else None
         return None if origin is None else ProposalOrigin(**origin)
 
     def parse_summary(self) -> str:
         """Return what its author says about the change, or an empty text."""
-        summary: str = orjson.loads(self.document).get("summary", "")
+        summary: str = orjson.loads(self.document).get("summary", "") if b'"summary"' in self.document else ""
         return summary
 
 

@@ -34,7 +34,7 @@ SOURCE = "dcterms:source"
 ALTERNATIVE_ID = "oboInOwl:hasAlternativeId"
 TYPE = "rdf:type"
 # Predicates of references that are no relations.
-_OTHER_REFERENCES = frozenset({SOURCE, TYPE})
+OTHER_REFERENCES = frozenset({SOURCE, TYPE})
 # Mappings that are written as texts.
 TEXT_MAPPINGS = frozenset({"oboInOwl:hasDbXref"})
 ALIAS_PREDICATES: dict[AliasScope, str] = {
@@ -184,11 +184,8 @@ class Record:
     def further_collections(self) -> tuple[Collection, ...]:
         """Collections of its further classes."""
         types = [value for predicate, value, _ in self.statements if predicate == TYPE]
-        if not types:
-            return ()
-        uris = [(self.collection.vocabulary, value.target) for value in types if isinstance(value, Reference)]
-        collections = map(COLLECTIONS.by_uri.get, uris)
-        return tuple(collection for collection in collections if collection and collection is not self.collection)
+        uris = [value.target for value in types if isinstance(value, Reference)]
+        return find_further_collections(self.collection, uris) if uris else ()
 
     @_View
     def fields(self) -> Fields:
@@ -210,10 +207,10 @@ class Record:
             elif field_type is str and isinstance(value, Text):
                 fields[name] = value[0]
             else:
-                fields[name] = _to_field(value, field_type)
+                fields[name] = to_field(value, field_type)
         if not fields.get("name"):
             others = (values[predicate] for predicate in self.collection.name_predicates if predicate in values)
-            fields["name"] = next((_to_field(value, str) for value in others), "")
+            fields["name"] = next((to_field(value, str) for value in others), "")
         return fields
 
     @property
@@ -325,7 +322,7 @@ class Record:
             if shown.get(predicate) is statement:
                 continue
             is_plain = type(value) is Text and predicate not in TEXT_MAPPINGS
-            has_place = predicate in ALIAS_SCOPES or predicate in _OTHER_REFERENCES
+            has_place = predicate in ALIAS_SCOPES or predicate in OTHER_REFERENCES
             if isinstance(value, Node) or not (has_place or (not is_plain and self._is_relation(statement))):
                 others.append(statement)
         return tuple(others)
@@ -337,7 +334,7 @@ class Record:
         if isinstance(value, Text) and predicate in TEXT_MAPPINGS:
             # What fits into no index is another statement.
             is_target = 0 < len(value.text.encode(errors="surrogatepass")) <= MAX_TARGET_BYTES
-        is_other = predicate in self.collection.id_predicates or predicate in _OTHER_REFERENCES
+        is_other = predicate in self.collection.id_predicates or predicate in OTHER_REFERENCES
         if isinstance(value, Node) or not is_target or is_other or _has_class(statement):
             return None
         return value[0]
@@ -475,7 +472,7 @@ class Record:
         for statement in self.statements:
             predicate, value, _ = statement
             is_id = isinstance(value, Reference) and value.target in local_targets
-            if is_id and predicate not in _OTHER_REFERENCES and not self._is_mapping(predicate):
+            if is_id and predicate not in OTHER_REFERENCES and not self._is_mapping(predicate):
                 target = local_targets[str(value[0])]
                 if target == self.local_id and self._is_relation(statement):
                     continue
@@ -594,6 +591,12 @@ def build_record(
     return record.with_sources(sources).with_relations(relations)
 
 
+def find_further_collections(collection: Collection, class_uris: Iterable[str]) -> tuple[Collection, ...]:
+    """Return the other collections of the vocabulary of a collection that classes belong to."""
+    found = (COLLECTIONS.by_uri.get((collection.vocabulary, uri)) for uri in class_uris)
+    return tuple(item for item in found if item and item is not collection)
+
+
 def _state_class(collection: Collection) -> Statement:
     return Statement(TYPE, Reference(collection.schema_class.uri))
 
@@ -631,7 +634,7 @@ def get_text(value: Value) -> Text | None:
     return value if isinstance(value, Text) else None
 
 
-def _to_field(value: Value, field_type: type) -> Any:
+def to_field(value: Value, field_type: type) -> Any:
     """Return the value of a field. What is no text or no integer of 64 bits where one belongs counts as nothing."""
     if isinstance(value, Node):
         text = get_text(value)

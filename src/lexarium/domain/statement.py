@@ -105,9 +105,9 @@ def load_statements(data: Mapping[str, Any]) -> tuple[Statement, ...]:
         if isinstance(values, str):
             statements.append(_new(Statement, (predicate, _new(Text, (values, "", "")), ())))
         elif isinstance(values, list):
-            statements += [_load_statement(predicate, value) for value in values]
+            statements += [load_statement(predicate, value) for value in values]
         else:
-            statements.append(_load_statement(predicate, values))
+            statements.append(load_statement(predicate, values))
     return tuple(statements)
 
 
@@ -140,7 +140,7 @@ def _parse_statement(predicate: str, data: Any, depth: int) -> Statement:
     if isinstance(data, str):
         return Statement(predicate, Text(_check_text(data)))
     if isinstance(data, int):
-        return _load_statement(predicate, data)
+        return load_statement(predicate, data)
     if not isinstance(data, dict) or data.keys() - {"qualifiers"} not in _VALUE_KEYS:
         raise ValueError(f"has a value of {predicate!r} that is not a text, number, reference or node")
     qualifiers = parse_statements(data["qualifiers"], depth + 1) if "qualifiers" in data else ()
@@ -241,7 +241,8 @@ def _dump_text(value: Text) -> Any:
     return {"text": text, "type": datatype}
 
 
-def _load_statement(predicate: str, data: Any) -> Statement:
+def load_statement(predicate: str, data: Any) -> Statement:
+    """Return the statement of a value that `dump_statements` made."""
     if isinstance(data, str):
         return Statement(predicate, Text(data))
     if isinstance(data, bool):

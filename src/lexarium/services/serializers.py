@@ -1,7 +1,6 @@
 """JSON of records, changes, proposals and search results (v1, webhooks, CLI)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -10,122 +9,17 @@ from lexarium.domain.change import Change
 from lexarium.domain.comment import CommentThread
 from lexarium.domain.editing.edit import FieldDiff, nest_fields
 from lexarium.domain.identifiers import get_local_id, split_id
-from lexarium.domain.identity.prefixes import encode_iri
 from lexarium.domain.proposal import Proposal
-from lexarium.domain.record import Record
-from lexarium.domain.record_texts import RecordText, choose_text, dump_texts, list_texts
-from lexarium.domain.schema.collections import RELATION_TYPES, Collection, get_collection
-from lexarium.domain.statement import Node, Statement, dump_statements
+from lexarium.domain.schema.collections import get_collection
 from lexarium.domain.text.languages import format_tag
 from lexarium.domain.text.timestamps import format_timestamp
-from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES
 from lexarium.search.annotator import Mention
+from lexarium.services.record_serializer import DEFAULT_PRESENTATION, Presentation, serialize_record
 from lexarium.services.search.record_search import LabelSuggestion, RecordHit, SearchResult
-
-
-@dataclass(frozen=True)
-class Presentation:
-    """Options for rendering records to a reader."""
-
-    # Address of the service, where derived IRIs begin.
-    base: str = DEFAULT_BASE
-    # Those of the reader, best first; empty for the default language of each vocabulary.
-    languages: tuple[str, ...] = ()
-
-
-DEFAULT_PRESENTATION = Presentation()
-
-
-def list_record_fields(collection: Collection) -> tuple[str, ...]:
-    """Return the keys of a serialized record of a collection, in order."""
-    leading = ("id", "collection", "version", "state", "replaced_by", "iri", "vocabulary")
-    own_fields = (name for name in collection.core_fields if name != "id")
-    texts = ("definition", "names", "definitions", "notes", "notations")
-    lists = ("aliases", "sources", "references", "relations", "mappings", "statements")
-    return tuple(dict.fromkeys((*leading, *own_fields, "fields", *texts, *lists, "updated", "updated_by")))
-
-
-def serialize_record(
-    change: Change, record: Record | None = None, presentation: Presentation = DEFAULT_PRESENTATION
-) -> dict[str, Any]:
-    """Serialize a record at a version; pass the record if it is parsed already."""
-    record = record or change.to_record()
-    collection, texts, targets = record.collection, list_texts(record), record.relation_targets
-    content = {
-        "id": record.local_id,
-        "collection": collection.local_name,
-        "version": change.version,
-        "state": record.state,
-        "replaced_by": _localize(record.replaced_by),
-        "iri": build_iri(record, presentation.base),
-        "vocabulary": change.vocabulary,
-        **nest_fields(collection, record.fields),
-        "definition": record.definition,
-        **dump_texts(record, texts),
-        "aliases": [alias.dump() for alias in record.aliases],
-        "sources": list(record.sources),
-        "references": _list_references(record),
-        "relations": targets,
-        "mappings": {name: targets[name] for name in targets if RELATION_TYPES[name].is_mapping},
-        "statements": dump_statements(_list_other_statements(record, texts)),
-        "updated": format_timestamp(change.at),
-        "updated_by": change.actor,
-    }
-    if presentation.languages:
-        _translate(record, content, presentation.languages)
-    return content
-
-
-def get_shown_language(content: Mapping[str, Any]) -> str | None:
-    """Return the language of the name of a serialized record, or None if it has none."""
-    return next((name["lang"] for name in content["names"] if name["text"] == content["name"]), None)
-
-
-def get_shown_languages(content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the languages of the name and of the definition of a serialized record, of those that it has."""
-    definitions = (item["lang"] for item in content["definitions"] if item["text"] == content["definition"])
-    return tuple(filter(None, (get_shown_language(content), next(definitions, None))))
-
-
-def build_iri(record: Record, base: str) -> str:
-    """Return the IRI of a record: its own, else that of its CURIE, else one that begins with a base.
-
-    The base is that of its vocabulary, or the given one, as in exports. That of a head record is its address.
-    """
-    if record.iri is not None:
-        return record.iri
-    if record.is_head:
-        return f"{base}vocabularies/{record.local_id}"
-    slug, local_id = split_id(record.id)
-    return encode_iri(VOCABULARIES[slug].expand_id(local_id, base))
-
-
-def _translate(record: Record, content: dict[str, Any], languages: Sequence[str]) -> None:
-    """Show the name and the definition in the languages of a reader, where there are such."""
-    for key, field in (("names", "name"), ("definitions", record.collection.definition_field)):
-        if field is not None and content[key]:
-            text = choose_text(record, field, languages).text
-            shown = {field: text, "definition": text} if key == "definitions" else {field: text}
-            content.update({name: shown[name] for name in shown if name in content})
 
 
 def _localize(record_id: str | None) -> str | None:
     return None if record_id is None else get_local_id(record_id)
-
-
-def _list_references(record: Record) -> list[str]:
-    predicates = record.collection.reference_predicates
-    values = [value for predicate, value, _ in record.own_statements if predicate in predicates]
-    return list(dict.fromkeys(value[0] for value in values if not isinstance(value, Node)))
-
-
-def _list_other_statements(record: Record, texts: Sequence[RecordText]) -> list[Statement]:
-    """Return the statements that no other key shows in full."""
-    others = record.other_statements
-    if not others:
-        return []
-    shown = {text.statement for text in texts if text.is_complete}
-    return [statement for statement in others if statement not in shown]
 
 
 def serialize_change(change: Change, presentation: Presentation = DEFAULT_PRESENTATION) -> dict[str, Any]:
@@ -141,7 +35,7 @@ def serialize_change(change: Change, presentation: Presentation = DEFAULT_PRESEN
         "collection": get_collection(change.collection).local_name,
         "id": get_local_id(change.record_id),
         "version": change.version,
-        "record": serialize_record(change, presentation=presentation),
+        "record": serialize_record(change, presentation),
     }
 
 

@@ -16,9 +16,9 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_i
 from lexarium.domain.schema.collections import MAIN_COLLECTIONS
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.registry import FORMATS
+from lexarium.services.record_serializer import Presentation, serialize_record
 from lexarium.services.records import queries
 from lexarium.services.records.lookup import find_latest_changes, get_latest_change, get_published
-from lexarium.services.serializers import Presentation, serialize_record
 from lexarium.services.vocabularies.access import (
     AmbiguousId,
     find_record_id,
@@ -152,7 +152,7 @@ class RecordEndpoint:
             change = get_published(snapshot, None, record_id).change
             if name == _JSON:
                 presentation = Presentation(self._site.get_base(request), get_languages(request))
-                content = serialize_record(change, presentation=presentation)
+                content = serialize_record(change, presentation)
                 content["relations"] = queries.list_related(snapshot, change)
                 return orjson.dumps(content), describe_languages(request, [content])
             related_records = queries.find_related(snapshot, record_id)

@@ -17,6 +17,7 @@ from lexarium.services.records.statement_view import find_link
 from lexarium.services.records.statistics import QUALITY_ISSUES
 from lexarium.web import template_filters as filters
 from lexarium.web.http.static_files import PRELOADED_FONTS, WEB_FOLDER, static_url
+from lexarium.web.statement_html import format_statements, format_value
 
 
 @cache
@@ -58,6 +59,8 @@ def get_templates() -> Environment:
         filters.split_paragraphs,
         add_article,
         find_link,
+        format_statements,
+        format_value,
         decode_entities,
         is_placeholder,
     )

@@ -1,6 +1,7 @@
 """Jinja filters for numbers, dates, labels, URLs, links and texts."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import parse_qsl, quote, urlencode
 
 from markupsafe import Markup, escape
@@ -106,7 +107,10 @@ def split_paragraphs(text: str) -> list[list[str]]:
 
 def format_prose(text: str) -> Markup:
     """Return a text with its Markdown emphasis as HTML, and its HTML entities as characters."""
-    parts = split_emphasis(decode_entities(text))
+    decoded = decode_entities(text)
+    if "*" not in decoded:
+        return escape(decoded)
+    parts = split_emphasis(decoded)
     html = "".join([f"<em>{escape(part)}</em>" if is_emphasized else escape(part) for part, is_emphasized in parts])
     return Markup(html)  # noqa: S704 (escaped)
 
@@ -132,7 +136,15 @@ def record_path(record_id: str) -> str:
 
 
 def _build_record_path(slug: str, local_id: str) -> str:
-    return add_query("/id/" + quote(local_id, safe=""), vocabulary=_name_vocabulary(slug, local_id))
+    vocabulary = _name_vocabulary(slug, local_id)
+    path = _quote_id_path(local_id)
+    return path if vocabulary is None else add_query(path, vocabulary=vocabulary)
+
+
+# A page links most records more than once, and to escape an id takes longer than to find it.
+@lru_cache(maxsize=1_000)
+def _quote_id_path(local_id: str) -> str:
+    return "/id/" + quote(local_id, safe="")
 
 
 def record_page(record_id: str, name: str) -> str:

@@ -95,8 +95,9 @@ class RecordDetail:
     replacement_name: str | None
 
 
-def load_detail(
+def load_detail(  # noqa: PLR0913 (a record, its versions and its reader)
     snapshot: Snapshot,
+    record: Record,
     versions: Sequence[Change],
     scope: ReadScope,
     wanted: Sequence[str] = (),
@@ -109,11 +110,10 @@ def load_detail(
     itself are loaded.
     """
     change = versions[0]
-    record = change.to_record()
     name = choose_text(record, "name", wanted)
     totals = {} if is_past else hierarchy_queries.count_relations(snapshot, record.id)
     type_names = [type_name for type_name, _ in totals] or [item.relation for item in record.relations]
-    diffs = [] if is_past else _diff_versions(versions, VERSIONS_SHOWN)
+    diffs = [] if is_past else _diff_versions(record, versions, VERSIONS_SHOWN)
     wanted_mentions = WantedMentions(
         type_names, _list_account_ids(versions), _list_diff_ids(chain.from_iterable(diffs)), record.fields["name"]
     )
@@ -184,14 +184,15 @@ def list_metadata(snapshot: Snapshot, slug: str) -> list[ShownStatements]:
 def list_history(snapshot: Snapshot, record_id: str, newest_version: int, limit: int) -> list[HistoryEntry]:
     """Return up to `limit` versions of a record from one down, the newest first."""
     changes = revisions.list_versions(snapshot, record_id, newest_version, limit + 1)
-    diffs = _diff_versions(changes, limit)
+    diffs = _diff_versions(changes[0].to_record(), changes, limit) if changes else []
     names = _load_names(snapshot, chain.from_iterable(diffs), split_id(record_id)[0])
     return _build_history(changes, diffs, get_account_names(snapshot, _list_account_ids(changes)), names)
 
 
-def _diff_versions(changes: Sequence[Change], limit: int) -> list[list[FieldDiff]]:
+def _diff_versions(newest: Record, changes: Sequence[Change], limit: int) -> list[list[FieldDiff]]:
     """Return the differences of the first versions from the one before each. One more than `limit` is given, if any."""
-    diffs = [diff_records(previous, record) for record, previous in pairwise(change.to_record() for change in changes)]
+    versions = chain([newest], (change.to_record() for change in changes[1:]))
+    diffs = [diff_records(previous, record) for record, previous in pairwise(versions)]
     return diffs if len(changes) > limit else [*diffs, []]  # the first version
 
 

@@ -17,7 +17,8 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, mint_id
 from lexarium.domain.text.timestamps import format_timestamp, now_ms
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.domain.webhook import TEST_SEQ, Webhook, WebhookDelivery
-from lexarium.services.serializers import Presentation, serialize_change
+from lexarium.services.record_serializer import Presentation
+from lexarium.services.serializers import serialize_change
 from lexarium.services.webhooks.sender import TIMEOUT_SECONDS, DeliveryFailed, resolve_target, send, start_deadline
 from lexarium.store import leases, revisions, webhooks
 from lexarium.store.database import Database

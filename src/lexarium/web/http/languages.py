@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.text.languages import find_tag_problem, format_tag, parse_accept_language
-from lexarium.services.serializers import get_shown_language
+from lexarium.services.record_serializer import get_shown_language
 
 
 def get_languages(request: Request) -> tuple[str, ...]:

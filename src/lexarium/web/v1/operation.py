@@ -23,8 +23,8 @@ from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.name_warnings import WriteWarning
 from lexarium.services.idempotency import IdempotencyRequest, make_idempotent
+from lexarium.services.record_serializer import Presentation, serialize_record
 from lexarium.services.records.lookup import VersionedRecord, get_published
-from lexarium.services.serializers import Presentation, serialize_record
 from lexarium.services.vocabularies.access import ReadScope, get_read_scope, get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -142,7 +142,7 @@ class RequestContext:
         versions = " or ".join(str(version) for version in sorted(expected))
         instead = f"not {versions}" if versions else 'and If-Match has no valid ETag, such as "1"'
         message = f"{record.record.local_id} is at version {record.version}, {instead}. Reload it and retry."
-        content = serialize_record(record.change, record.record, self.presentation)
+        content = serialize_record(record.change, self.presentation)
         raise VersionConflict(message, version=record.version, record=content)
 
 

@@ -14,12 +14,12 @@ from lexarium.domain.schema.collections import RELATION_TYPES
 from lexarium.domain.text.timestamps import format_timestamp
 from lexarium.domain.vocabulary import Vocabulary
 from lexarium.services.curation import review
+from lexarium.services.record_serializer import build_iri
 from lexarium.services.records import browse, detail
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.detail import RecordDetail
 from lexarium.services.records.lookup import find_names, find_versions, get_latest_change, require_unmerged
 from lexarium.services.records.queries import get_version, get_version_at, resolve_revision
-from lexarium.services.serializers import build_iri
 from lexarium.services.vocabularies.access import AmbiguousId, get_read_scope
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.bibtex import format_bibtex
@@ -50,9 +50,10 @@ def show_record(page: Page) -> Response:
             return RedirectResponse(record_path(record_id), 308, {"cache-control": "no-cache"})
         latest = versions[0]
         past = _find_past_version(page, snapshot, latest)
+        record = (past or latest).to_record()
         if past is None:
-            require_unmerged(latest.to_record())
-        context = _build_context(page, snapshot, [past] if past else versions, is_past=past is not None)
+            require_unmerged(record)
+        context = _build_context(page, snapshot, record, [past] if past else versions, is_past=past is not None)
         context |= {"newest": latest.version, "release": page.query.get("release") if past else None}
     is_gone = past is None and context["detail"].record.state != RecordState.PUBLISHED
     return page.render("record.html", context, 410 if is_gone else 200)
@@ -78,14 +79,17 @@ def _find_past_version(page: Page, snapshot: Snapshot, latest: Change) -> Change
     return None
 
 
-def _build_context(page: Page, snapshot: Snapshot, versions: Sequence[Change], *, is_past: bool) -> dict[str, Any]:
+def _build_context(
+    page: Page, snapshot: Snapshot, record: Record, versions: Sequence[Change], *, is_past: bool
+) -> dict[str, Any]:
     change = versions[0]
     caller = page.site.get_caller(page.request)
-    record_detail = detail.load_detail(snapshot, versions, get_read_scope(caller), page.languages, is_past=is_past)
-    record, classes = record_detail.record, page.site.class_cache.get(snapshot)
+    scope = get_read_scope(caller)
+    record_detail = detail.load_detail(snapshot, record, versions, scope, page.languages, is_past=is_past)
+    classes = page.site.class_cache.get(snapshot)
     slug = record.collection.vocabulary
     [described] = page.site.sort_vocabularies([slug])
-    iri = build_iri(record, page.site.get_base(page.request))
+    iri = build_iri(record.id, record.iri, page.site.get_base(page.request))
     own_path = f"/id/{quote(page.id, safe='')}"
     # The page was found by this path.
     path = add_query(own_path, vocabulary=slug if page.scope_is_chosen else None)

@@ -26,17 +26,11 @@ from lexarium.services.curation.name_warnings import WriteWarning, find_name_war
 from lexarium.services.curation.proposals import ProposalWriter
 from lexarium.services.curation.record_writer import RecordWriter
 from lexarium.services.idempotency import WriteResponse
+from lexarium.services.record_serializer import get_shown_languages, list_record_fields, serialize_record
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.lookup import VersionedRecord, find_published, get_published, get_record
-from lexarium.services.serializers import (
-    get_shown_languages,
-    list_record_fields,
-    serialize_difference,
-    serialize_proposal,
-    serialize_record,
-    serialize_version,
-)
+from lexarium.services.serializers import serialize_difference, serialize_proposal, serialize_version
 from lexarium.services.vocabularies.access import get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -199,7 +193,7 @@ def list_records(context: RequestContext, query: _ListParameters) -> Response:
             snapshot, database.counts, listing, query.cursor, query.limit, is_current=is_current
         )
     presentation = context.translated
-    items = [serialize_record(change, presentation=presentation) for change in page.items]
+    items = [serialize_record(change, presentation) for change in page.items]
     headers = describe_languages(context.request, items)
     if query.fields_ is not None:
         names = split_commas([query.fields_])
@@ -229,7 +223,7 @@ def respond_with_record(
         with database.read() as snapshot:
             revision = queries.resolve_revision(snapshot, query.release, query.as_of, split_id(record_id)[0])
             found = queries.get_record_at(snapshot, record_id, revision, collection)
-    content = serialize_record(found.change, found.record, context.translated)
+    content = serialize_record(found.change, context.translated)
     headers = describe_languages(context.request, [content])
     # Names and definitions may be in two languages.
     languages = get_shown_languages(content) if "content-language" in headers else ()
@@ -303,7 +297,7 @@ def _drop_unchanged_system_fields(
     } - OPTIONAL_KEYS
     if given.keys() <= core_names - {"fields", "names", "definitions"}:
         return flatten_fields(collection, given)
-    view = serialize_record(before.change, before.record, context.presentation)
+    view = serialize_record(before.change, context.presentation)
     given = _restore_shown_texts(collection, given, view)
     given = {name: value for name, value in given.items() if name != "warnings"}  # of the write before
 
@@ -345,7 +339,7 @@ def list_versions(context: RequestContext, path: ById, snapshot: Snapshot) -> di
 def read_version(context: RequestContext, path: _VersionParameters, snapshot: Snapshot) -> dict[str, Any]:
     """Get a version"""
     change = queries.get_version(snapshot, context.path_collection, context.qualify(path.id), path.version)
-    return serialize_record(change, presentation=context.presentation)
+    return serialize_record(change, context.presentation)
 
 
 def compare_versions(context: RequestContext, query: _DiffParameters, snapshot: Snapshot) -> dict[str, Any]:
@@ -420,7 +414,7 @@ def to_write_response(context: RequestContext, result: VersionedRecord | Proposa
         return WriteResponse(202, {**serialize_proposal(result), **warnings}, f"{V1_PATH}/proposals/{result.id}")
     change = result.change
     location = build_record_url(result.record) if status == 201 else None
-    content = {**serialize_record(change, result.record, context.presentation), **warnings}
+    content = {**serialize_record(change, context.presentation), **warnings}
     return WriteResponse(status, content, location, f'"{change.version}"')
 
 
