@@ -27,7 +27,7 @@ _SINGLE_VERSION = 2
 _MAX_LINE_BYTES = 64 << 20
 _MAX_INT64 = 2**63 - 1
 _STATES = frozenset(RecordState)
-_ACTIONS = frozenset(Action)
+_ACTIONS = {action.value: action for action in Action}
 _ALIAS_SCOPES: tuple[str, ...] = get_args(AliasScope)
 
 
@@ -107,7 +107,7 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
     slugs: list[str] = []
     while line := stream.readline(_MAX_LINE_BYTES):
         line_number += 1
-        if not line.strip():
+        if line.isspace():
             continue
         try:
             document = orjson.loads(line)
@@ -116,10 +116,11 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
             problem = f"{message} is not one JSON object: {error.msg}"
             yield ParsedRecord(line_number, column=error.colno, problems=[problem])
             continue
-        if follows_head and not _is_head(document):
+        is_head = _is_head(document)
+        if follows_head and not is_head:
             # The caller registers the vocabulary before its first record is parsed.
             yield ParsedRecord(line_number)
-        follows_head = _is_head(document)
+        follows_head = is_head
         if line_number == 1:
             named = find_vocabularies(line)
             slugs = named if len(named) > 1 else []
@@ -137,7 +138,9 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[ParsedRecord]:
 
 def _is_head(document: Any) -> bool:
     """Return whether a line is a version of the head record of a vocabulary."""
-    return isinstance(document, dict) and "vocabulary" in document and not {"collection", "lexarium"} & document.keys()
+    if not isinstance(document, dict) or "vocabulary" not in document:
+        return False
+    return "collection" not in document and "lexarium" not in document
 
 
 def _parse_line(line_number: int, document: Any, options: ReadOptions) -> ParsedRecord:
@@ -299,7 +302,7 @@ class _VersionParser:
             self._add_problem("action", f"is not one of {', '.join(Action)}")
         origin, summary = self._parse_origin(), self._get_text("summary", "") or ""
         if not self._record.problems:
-            self._record.version = ParsedVersion(version_number, write_id, at, actor, Action(action), origin, summary)
+            self._record.version = ParsedVersion(version_number, write_id, at, actor, _ACTIONS[action], origin, summary)
 
     def _parse_origin(self) -> ProposalOrigin | None:
         origin = self._document.get("proposed")

@@ -137,6 +137,12 @@ def fold(text: str) -> FoldedText:
     return FoldedText(words, unnormalized, compounds, symbols)
 
 
+def fold_key(text: str) -> str:
+    """Return the key of a folded text, faster than `fold`."""
+    words, _ = split_text(text)
+    return "".join(map(normalize_spelling, words))[:MAX_FOLDED_KEY_CHARS] if words else fold(text).key
+
+
 def split_text(text: str) -> tuple[list[str], list[str]]:
     """Return the folded words of a text in their own spelling, and hyphenated words joined."""
     text = text.casefold().replace("_", " ")

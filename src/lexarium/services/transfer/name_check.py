@@ -7,7 +7,7 @@ from itertools import chain
 
 from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
-from lexarium.search.analysis.folding import fold
+from lexarium.search.analysis.folding import fold_key
 from lexarium.search.near_names import NearNames
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.store import records
@@ -61,8 +61,9 @@ def _report_repeated(
     """Warn of names that are equal once folded; return the wanted ids with their names."""
     wanted: list[tuple[str, str]] = []
     for batch in records.iter_names(snapshot, collection.name):
-        stage.add_names((fold(name).key, record_id, name) for record_id, name in batch)
-        wanted += [row for row in batch if row[0] in wanted_ids]
+        stage.add_names([(fold_key(name), record_id, name) for record_id, name in batch])
+        if wanted_ids:
+            wanted += [row for row in batch if row[0] in wanted_ids]
     for group in stage.iter_repeated():
         ids = ", ".join(get_local_id(record_id) for record_id, _ in group[:_MAX_LISTED])
         more = f" and {len(group) - _MAX_LISTED:,} more" if len(group) > _MAX_LISTED else ""

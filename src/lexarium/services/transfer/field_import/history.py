@@ -22,7 +22,7 @@ from lexarium.store import change_log, records, relations
 from lexarium.store.change_log import ImportedVersion, VersionRow
 from lexarium.store.database import Database
 from lexarium.store.imports import base_values
-from lexarium.store.imports.history_stage import MissingVersion, StagedMerge, StagedVersion
+from lexarium.store.imports.history_stage import StagedMerge, StagedVersion
 from lexarium.store.imports.stage import ImportStage
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -45,25 +45,22 @@ def build_version(source: int, parsed: ParsedRecord, version: ParsedVersion) -> 
         state, fields = record.state, record.fields
         document = record.to_document(version.origin, version.summary)
         is_linked = bool(record.relations or record.alternative_ids or record.translated_names)
-    class_id, owner, flagged = get_filter_columns(collection, fields)
     return StagedVersion(
-        id=qualify_id(collection.vocabulary, fields["id"]),
-        number=version.number,
-        collection=collection.name,
-        source=source,
-        line=parsed.line,
-        write=version.write_id,
-        at=version.at,
-        actor=version.actor,
-        action=version.action,
-        state=state,
-        name=fields["name"],
-        class_id=class_id,
-        owner=owner,
-        flagged=flagged,
-        is_linked=is_linked,
-        body=render_body(collection, fields),
-        document=document,
+        qualify_id(collection.vocabulary, fields["id"]),
+        version.number,
+        parsed.collection,
+        source,
+        parsed.line,
+        version.write_id,
+        version.at,
+        version.actor,
+        version.action,
+        state,
+        fields["name"],
+        *get_filter_columns(collection, fields),
+        is_linked,
+        render_body(collection, fields),
+        document,
     )
 
 
@@ -149,12 +146,12 @@ def _write_missing(
         versions = []
         linked: dict[str, Record] = {}
         for item in batch:
-            write = item.version.source, item.version.write
+            write = item.source, item.write
             version = _to_imported_version(item, starts_write=write != previous_write)
-            if version.is_current and version.row.id in invalid_merges:
-                version = _to_retired(version, invalid_merges[version.row.id])
-            if version.is_current and (item.version.is_linked or not version.is_new_record):
-                linked[version.row.id] = _parse_row(version.row)
+            if version.is_current and item.id in invalid_merges:
+                version = _to_retired(version, invalid_merges[item.id])
+            if version.is_current and (item.is_linked or not version.is_new_record):
+                linked[item.id] = _parse_row(version.row)
             versions.append(version)
             previous_write = write
         change_log.insert_history(transaction, versions)
@@ -191,21 +188,13 @@ def _parse_row(row: VersionRow) -> Record:
     return parse_record(row.collection, row.document)
 
 
-def _to_imported_version(missing: MissingVersion, *, starts_write: bool) -> ImportedVersion:
-    version = missing.version
-    rendered = render_json(COLLECTIONS[version.collection], get_local_id(version.id), version.name, version.body)
-    filter_columns = version.class_id, version.owner, bool(version.flagged)
-    columns = version.id, version.collection, version.state, version.name, rendered, *filter_columns
-    return ImportedVersion(
-        row=VersionRow(*columns, version.document),
-        version=version.number,
-        action=Action(version.action),
-        at=version.at,
-        actor=version.actor,
-        starts_write=starts_write,
-        is_current=missing.is_current,
-        is_new_record=missing.is_new_record,
-    )
+def _to_imported_version(item: StagedVersion, *, starts_write: bool) -> ImportedVersion:
+    rendered = render_json(COLLECTIONS[item.collection], get_local_id(item.id), item.name, item.body)
+    filter_columns = item.class_id, item.owner, bool(item.flagged)
+    row = VersionRow(item.id, item.collection, item.state, item.name, rendered, *filter_columns, item.document)
+    is_current, is_new_record = bool(item.is_current), bool(item.is_new_record)
+    action = Action(item.action)
+    return ImportedVersion(row, item.number, action, item.at, item.actor, starts_write, is_current, is_new_record)
 
 
 def _write_current(

@@ -74,7 +74,7 @@ class RecordStager:
                 extras = _extras_to_json(parsed, problems)
                 if is_complete and not extras:
                     filter_columns = fields["name"], *get_filter_columns(collection, fields)
-            key = _build_key(parsed, collection)
+            key = version.id if version else _build_key(parsed, collection)
             _validate_key(fields.get("id"), parsed.foreign_id, key, problems)
             # ASCII without character references cannot hold such characters: most records are checked no further.
             if b"&#" in data or not data.isascii() or not extras.isascii():
