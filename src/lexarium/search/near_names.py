@@ -1,9 +1,10 @@
 """Find names that nearly equal another: with typing mistakes, in another word order, number or spelling."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations, permutations
+from operator import itemgetter
 from typing import NamedTuple
 
 from tantivy import Order
@@ -41,8 +42,8 @@ class NameForm(NamedTuple):
     singular_key: str
     # Folded. A text in a script without spaces is one word.
     words: tuple[str, ...]
-    # Words in the singular.
-    singulars: frozenset[str]
+    # The same words in the singular.
+    singulars: tuple[str, ...]
 
     @classmethod
     def from_text(cls, text: str) -> "NameForm":
@@ -50,25 +51,28 @@ class NameForm(NamedTuple):
         folded = fold(text)
         singulars = list(map(singularize, folded.words))
         words = (folded.key,) if has_unspaced_script(text) else tuple(folded.words)
-        return cls(folded.key, "".join(singulars) or folded.key, words, frozenset(singulars))
+        return cls(folded.key, "".join(singulars) or folded.key, words, tuple(map(singularize, words)))
 
     def is_near(self, other: "NameForm") -> bool:
         """Return whether two names are the same but for plurals, word order and at most two edits."""
         if self.singular_key == other.singular_key:
             return True
-        if len(self.words) != len(other.words) or len(self.singulars - other.singulars) > _MAX_EDITS:
+        if len(self.words) != len(other.words):
             return False
-        own, others = Counter(map(singularize, self.words)), Counter(map(singularize, other.words))
-        left, right = (
-            [word for word in words if singularize(word) in difference]
-            for words, difference in ((self.words, own - others), (other.words, others - own))
-        )
-        if len(left) > _MAX_EDITS or len(left) != len(right):
+        left = [word for word, form in zip(self.words, self.singulars, strict=True) if self._has_more(form, other)]
+        if len(left) > _MAX_EDITS:
+            return False
+        right = [word for word, form in zip(other.words, other.singulars, strict=True) if other._has_more(form, self)]
+        if len(left) != len(right):
             return False
         return any(
             sum(_count_edits(a, b) for a, b in zip(left, order, strict=True)) <= _MAX_EDITS
             for order in permutations(right)
         )
+
+    def _has_more(self, singular: str, other: "NameForm") -> bool:
+        """Return whether this name has a word more often than another."""
+        return self.singulars.count(singular) > other.singulars.count(singular)
 
 
 @lru_cache(100_000)
@@ -79,6 +83,7 @@ def _max_word_edits(word: str) -> int:
     return 1 if len(word) < _MIN_CHARS_FOR_TWO else 2
 
 
+@lru_cache(100_000)
 def _count_edits(a: str, b: str) -> int:
     limit = min(_max_word_edits(a), _max_word_edits(b))
     if not limit or abs(len(a) - len(b)) > limit + 2:
@@ -127,7 +132,8 @@ class NearNames:
         for word in {word for _, word in self._by_word}:
             for variant in _list_variants(word):
                 self._by_variant[variant].append(word)
-        self._near_words: dict[str, tuple[str, ...]] = {}
+        # Names with a word near a word, by the number of their words and that word: their number, and lists of them.
+        self._near_postings: dict[tuple[int, str], tuple[int, list[list[int]]]] = {}
 
     def find(self, text: str) -> Iterator[tuple[str, bool]]:
         """Yield the ids of the names that equal a text or are near it, and whether they equal it once folded."""
@@ -137,26 +143,20 @@ class NearNames:
             if form.is_near(other):
                 yield name_id, form.key == other.key
 
-    def _find_by_words(self, form: NameForm) -> Sequence[int]:
+    def _find_by_words(self, form: NameForm) -> list[int]:
         """Return the names that have a word near the rarest word of a name; none if another word has nothing near."""
-        count, lowest = len(form.words), 0
-        rarest: Sequence[Sequence[int]] = ()
-        for word in set(form.words):
-            postings = [self._by_word.get((count, near_word), ()) for near_word in self._list_near_words(word)]
-            size = sum(map(len, postings))
-            if not size:
-                return ()
-            if not rarest or size < lowest:
-                rarest, lowest = postings, size
+        postings = [self._list_near_postings(len(form.words), word) for word in set(form.words)]
+        _, rarest = min(postings, default=(0, []), key=itemgetter(0))
         return [number for numbers in rarest for number in numbers]
 
-    def _list_near_words(self, word: str) -> tuple[str, ...]:
-        """Return the words that may be near a word; most are."""
-        near_words = self._near_words.get(word)
-        if near_words is None:
-            found = {item for variant in _list_variants(word) for item in self._by_variant.get(variant, ())}
-            near_words = self._near_words[word] = tuple(found)
-        return near_words
+    def _list_near_postings(self, count: int, word: str) -> tuple[int, list[list[int]]]:
+        """Return the number of names with this many words that may have one near a word, and lists of them."""
+        found = self._near_postings.get((count, word))
+        if found is None:
+            near_words = {item for variant in _list_variants(word) for item in self._by_variant.get(variant, ())}
+            lists = [self._by_word[count, item] for item in near_words if (count, item) in self._by_word]
+            found = self._near_postings[count, word] = sum(map(len, lists)), lists
+        return found
 
 
 def _list_variants(word: str) -> set[str]:

@@ -81,7 +81,7 @@ def _report_near(
     # Comparing each name once: many records may have the same.
     imported_by_key: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for record_id, name in imported:
-        imported_by_key[fold(name).key].append((record_id, name))
+        imported_by_key[fold_key(name)].append((record_id, name))
     near_names = NearNames((key, rows[0][1]) for key, rows in imported_by_key.items())
     # Names of records that the import has too, folded.
     shared_keys: defaultdict[str, set[str]] = defaultdict(set)
