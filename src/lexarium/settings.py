@@ -15,8 +15,8 @@ Network: TypeAlias = IPv4Network | IPv6Network
 
 PREFIX = "LEXARIUM_"
 # Set for worker processes: the file with the state of their node, and the folder of their metrics.
-NODE_STATE_VARIABLE = "LEXARIUM_MARK"
-METRICS_DIR_VARIABLE = "LEXARIUM_FIGURES"
+NODE_STATE_VARIABLE = "LEXARIUM_NODE_STATE"
+METRICS_DIR_VARIABLE = "LEXARIUM_METRICS_DIR"
 # Settings that become metadata of the main vocabulary once, with their names there.
 METADATA_SETTINGS = {
     "title": "title",

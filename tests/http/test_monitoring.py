@@ -126,11 +126,13 @@ def test_every_fault_counter_starts_at_0(new_url: DatabaseUrlFactory) -> None:
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
             database.execute("DROP TABLE token")
         assert server.get("/api/v1/me", Authorization="Bearer lex_x").status == 500
-        assert list_faults(server) == before | {'lexarium_faults_total{part="v1",reason="answer"}': 1}
+        assert list_faults(server) == before | {'lexarium_server_errors_total{part="v1",reason="http_500"}': 1}
 
 
 def list_faults(server: Server) -> dict[str, float]:
-    return {name: value for name, value in read_metrics(server).items() if name.startswith("lexarium_faults_total")}
+    return {
+        name: value for name, value in read_metrics(server).items() if name.startswith("lexarium_server_errors_total")
+    }
 
 
 def test_a_response_aborted_by_an_error_is_counted_as_a_fault() -> None:
@@ -149,7 +151,7 @@ def test_a_response_aborted_by_an_error_is_counted_as_a_fault() -> None:
     scope = {"type": "http", "method": "GET", "path": "/api/v-alpha/concept", "headers": []}
     with pytest.raises(ZeroDivisionError):
         asyncio.run(RequestLogMiddleware(abort_response, traffic)(scope, receive_disconnect, check_status))
-    assert {fault for fault, count in traffic.server_errors.items() if count} == {("v-alpha", "broken off")}
+    assert {fault for fault, count in traffic.server_errors.items() if count} == {("v-alpha", "aborted")}
 
 
 def test_active_requests_are_reported(new_url: DatabaseUrlFactory) -> None:
@@ -160,9 +162,9 @@ def test_active_requests_are_reported(new_url: DatabaseUrlFactory) -> None:
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")  # so that nothing else can write
             futures = [threads.submit(server.post_json, "/api/v1/concept", {"name": "x"}, token) for _ in range(3)]
-            wait_until(lambda: read_metrics(server)["lexarium_requests_in_work"] == 3)
+            wait_until(lambda: read_metrics(server)["lexarium_requests_in_progress"] == 3)
         assert [future.result().status for future in futures] == [201] * 3
-        assert read_metrics(server)["lexarium_requests_in_work"] == 0
+        assert read_metrics(server)["lexarium_requests_in_progress"] == 0
 
 
 def test_alerts_use_only_declared_metrics_and_every_metric_is_documented() -> None:

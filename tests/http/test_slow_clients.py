@@ -69,7 +69,7 @@ def test_a_thousand_slow_clients_block_no_other_requests_and_are_disconnected(ne
                 for kind, request_text in requests_by_kind.items()
             ]
             if number % 10 == 0:  # slow clients must not count as running requests
-                wait_until(lambda: read_metrics(server)["lexarium_requests_in_work"] == 0)
+                wait_until(lambda: read_metrics(server)["lexarium_requests_in_progress"] == 0)
         assert server.get("/api/v-alpha/concept?id=none").status == 404
         assert server.post_json("/api/v1/concept", {"name": "among the slow"}, token).status == 201
         assert not any(is_dropped(client) for _, client in clients)  # so no request waited for a timeout

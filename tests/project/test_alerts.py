@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "operations" / "monitor.md").read_t
 RULES = next(block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if block.startswith("groups:"))
 SUMMARIES = dict(re.findall(r'- alert: (\w+)\n.*?summary: "(.*?)"', RULES, re.DOTALL))
 NODE = 'instance="a",job="lexarium"'
-LABELS = {"instance": "a", "job": "lexarium", "part": "v1", "reason": "answer"}
+LABELS = {"instance": "a", "job": "lexarium", "part": "v1", "reason": "http_500"}
 MINUTES = 90
 
 
@@ -26,7 +26,7 @@ class AlertCase(NamedTuple):
 
 
 def format_fault_series(reason: str) -> str:
-    return f'lexarium_faults_total{{{NODE},part="v1",reason="{reason}"}}'
+    return f'lexarium_server_errors_total{{{NODE},part="v1",reason="{reason}"}}'
 
 
 def format_request_series(status: int) -> str:
@@ -47,8 +47,8 @@ ALERTS = {
         {format_gauge_series("database_up"): "0x90"}, {format_gauge_series("database_up"): "1x90"}
     ),
     "LexariumFaults": AlertCase(
-        {format_fault_series("answer"): "0x88 1 1", format_fault_series("broken off"): "0x90"},  # the first one ever
-        {format_fault_series("answer"): "0x50 1x40", format_fault_series("broken off"): "0x90"},
+        {format_fault_series("http_500"): "0x88 1 1", format_fault_series("aborted"): "0x90"},  # the first one ever
+        {format_fault_series("http_500"): "0x50 1x40", format_fault_series("aborted"): "0x90"},
         ("instance", "part", "reason"),
     ),
     "LexariumRefusing": AlertCase(

@@ -51,11 +51,11 @@ class MetricInfo:
 METRICS = {
     "lexarium_requests_total": MetricInfo("counter", "HTTP requests", ("method", "route", "status")),
     "lexarium_request_seconds": MetricInfo("histogram", "Time until the response starts, in seconds", ("route",)),
-    "lexarium_faults_total": MetricInfo(
+    "lexarium_server_errors_total": MetricInfo(
         "counter", "Internal errors: HTTP 500 responses and aborted responses", ("part", "reason")
     ),
-    "lexarium_requests_in_work": MetricInfo("gauge", "Requests in progress"),
-    "lexarium_heavy_requests_in_work": MetricInfo(
+    "lexarium_requests_in_progress": MetricInfo("gauge", "Requests in progress"),
+    "lexarium_heavy_requests_in_progress": MetricInfo(
         "gauge", "Annotate, export and reconcile requests in progress, not included above"
     ),
     "lexarium_bodies_bytes": MetricInfo("gauge", "Bytes of request bodies in memory"),
@@ -139,8 +139,8 @@ class MetricsEndpoint:
     def _collect_worker(self) -> Samples:
         load = self.database.load
         gauges_and_counters = {
-            "lexarium_requests_in_work": self.request_limit.active,
-            "lexarium_heavy_requests_in_work": self.heavy_limit.active,
+            "lexarium_requests_in_progress": self.request_limit.active,
+            "lexarium_heavy_requests_in_progress": self.heavy_limit.active,
             "lexarium_bodies_bytes": self.body_memory.reserved_bytes,
             "lexarium_cache_hits_total": self.response_cache.hits,
             "lexarium_cache_misses_total": self.response_cache.misses,
@@ -156,7 +156,8 @@ class MetricsEndpoint:
 
     def _collect_requests(self) -> Samples:
         stats = self.request_stats
-        samples: Samples = {("lexarium_faults_total", labels): [count] for labels, count in stats.server_errors.items()}
+        errors = stats.server_errors.items()
+        samples: Samples = {("lexarium_server_errors_total", labels): [count] for labels, count in errors}
         for route, durations in list(stats.durations.items()):
             samples["lexarium_request_seconds", (route,)] = list(durations)
         for counter in (stats.counts, stats.cached_counts):

@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"lex_[\w-]+")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _INTERFACES = {"/api/v1": "v1", "/api/v-alpha": "v-alpha", "/reconcile": "reconcile"}
 _OTHER = "other"
-_PHASES = (_RESPONSE_PHASE, _STREAM_PHASE) = ("answer", "broken off")
+_REASONS = (_HTTP_500, _ABORTED) = ("http_500", "aborted")
 _CLIENT_ERROR = 400
 _SERVER_ERROR = 500
 
@@ -45,7 +45,7 @@ class RequestStats:
         # By route, without cached responses: a count per bucket, and the sum of the seconds.
         self.durations: defaultdict[str, list[float]] = defaultdict(lambda: [0] * (len(DURATION_BUCKETS) + 2))
         # Internal errors by interface and phase. All exist from the start, so that the first shows as an increase.
-        self.server_errors = dict.fromkeys(product((*_INTERFACES.values(), _OTHER), _PHASES), 0)
+        self.server_errors = dict.fromkeys(product((*_INTERFACES.values(), _OTHER), _REASONS), 0)
 
     def assign_id(self, client_request_id: bytes | None) -> bytes:
         """Return the id that the client sent, where it is valid, else a new one."""
@@ -70,13 +70,13 @@ class RequestStats:
         durations[bisect_left(DURATION_BUCKETS, seconds)] += 1
         durations[-1] += seconds
         if status == _SERVER_ERROR:
-            self._record_server_error(scope, _RESPONSE_PHASE)
+            self._record_server_error(scope, _HTTP_500)
         if self._log_all or status == _SERVER_ERROR:
             self._log_request(method, scope["path"], status, seconds, request_id)
 
     def record_aborted(self, scope: Mapping[str, Any]) -> None:
         """Count an internal error after the response started."""
-        self._record_server_error(scope, _STREAM_PHASE)
+        self._record_server_error(scope, _ABORTED)
 
     def _record_server_error(self, scope: Mapping[str, Any], phase: str) -> None:
         interfaces = (name for prefix, name in _INTERFACES.items() if scope["path"].startswith(prefix))

@@ -4,6 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.services.records import activity, browse
 from lexarium.services.records.activity import WriteEntry
 from lexarium.services.records.catalogue_state import get_position
@@ -49,7 +50,7 @@ def _list_vocabularies(page: Page, snapshot: Snapshot) -> dict[str, Any]:
 
 def _show_vocabulary(page: Page, template: str) -> Response:
     [slug] = page.scope.slugs
-    [described] = page.site.sort_vocabularies([slug])
+    described = VOCABULARIES[slug]
     with page.read() as snapshot:
         position = get_position(snapshot)
         counts = page.site.database.counts.count_at(snapshot, position.revision)

@@ -12,7 +12,7 @@ from lexarium.domain.record import Record, RecordState
 from lexarium.domain.rendering import get_filter_columns
 from lexarium.domain.schema.collections import RELATION_TYPES
 from lexarium.domain.text.timestamps import format_timestamp
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.services.curation import review
 from lexarium.services.record_serializer import build_iri
 from lexarium.services.records import browse, detail
@@ -88,7 +88,7 @@ def _build_context(
     record_detail = detail.load_detail(snapshot, record, versions, scope, page.languages, is_past=is_past)
     classes = page.site.class_cache.get(snapshot)
     slug = record.collection.vocabulary
-    [described] = page.site.sort_vocabularies([slug])
+    described = VOCABULARIES[slug]
     iri = build_iri(record.id, record.iri, page.site.get_base(page.request))
     own_path = f"/id/{quote(page.id, safe='')}"
     # The page was found by this path.

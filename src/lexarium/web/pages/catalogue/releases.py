@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from lexarium.domain.release import Release
 from lexarium.domain.text.timestamps import format_timestamp
-from lexarium.domain.vocabulary import Vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.formats.registry import EXPORT_FORMATS
 from lexarium.services.records import releases
 from lexarium.services.records.activity import get_account_names
@@ -23,7 +23,7 @@ from lexarium.web.template_filters import format_date, release_path
 def list_releases(page: Page) -> Response:
     """Show all releases of a vocabulary."""
     slug = _choose_vocabulary(page)
-    [described] = page.site.sort_vocabularies([slug])
+    described = VOCABULARIES[slug]
     with page.read() as snapshot:
         context = {
             "described": described,
@@ -37,7 +37,7 @@ def list_releases(page: Page) -> Response:
 def show_release(page: Page) -> Response:
     """Show a release: its differences from the one before, its files, and how to cite it."""
     slug = _choose_vocabulary(page)
-    [described] = page.site.sort_vocabularies([slug])
+    described = VOCABULARIES[slug]
     after = get_int(page.query, "after") or 0
     with page.read() as snapshot:
         release = releases.get_release(snapshot, page.request.path_params["name"], slug)
