@@ -66,11 +66,18 @@ def import_files(  # noqa: PLR0913
     """
     target = vocabulary or get_default_vocabulary()
     options = ReadOptions(format or FORMATS["v-alpha"], target, collection, column_mapping=column_mapping)
-    # A collection that does not fit is more often a mistake of the user than a further class.
-    may_add_classes = collection is None
     with closing(
         _ImportRun(
-            database, prefer, dry_run, progress, previewed_revision, may_add_classes, actor, require_access, only_adds
+            database,
+            prefer,
+            dry_run,
+            progress,
+            previewed_revision=previewed_revision,
+            # A collection that does not fit is more often a mistake of the user than a further class.
+            may_add_classes=collection is None,
+            actor=actor,
+            require_access=require_access,
+            only_adds=only_adds,
         )
     ) as run:
         run.total_bytes = sum(map(_size, files))
