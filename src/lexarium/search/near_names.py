@@ -89,8 +89,9 @@ def _count_edits(a: str, b: str) -> int:
     if not limit or abs(len(a) - len(b)) > limit + 2:
         return _TOO_FAR
     edits = _measure_distance(a, b, limit)
-    if edits > 1:
-        edits = min(edits, _measure_distance(singularize(a), singularize(b), limit))
+    singulars = singularize(a), singularize(b)
+    if edits > 1 and singulars != (a, b):
+        edits = min(edits, _measure_distance(*singulars, limit))
     return edits if edits <= limit else _TOO_FAR
 
 
@@ -103,13 +104,19 @@ def _measure_distance(a: str, b: str, limit: int) -> int:
         return limit + 1
     if not limit:
         return a != b
-    start = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        start += 1
     a, b = a[start:], b[start:]
     if not a or not b:
         return len(a) + len(b)
     rests = [(a[1:], b[1:]), (a[1:], b), (a, b[1:])]
     if a[:2] == b[1::-1]:
         rests.append((a[2:], b[2:]))
+    if limit == 1:
+        return 1 if any(first == second for first, second in rests) else 2
     return 1 + min(_measure_distance(x, y, limit - 1) for x, y in rests)
 
 
