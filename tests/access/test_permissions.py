@@ -1,20 +1,19 @@
 """Files created by a server or a command are readable by their owner only, whatever the umask."""
 
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.browserless_client import BrowserlessClient
-from tests.support.polling import wait_until
-from tests.support.server import SpawnedServer, build_environment
+from tests.support.fork_server import ForkedProcess
+from tests.support.polling import DEADLINE_SECONDS, wait_until
+from tests.support.server import Server, build_environment
 
 UMASKS = [0o022, pytest.param(0o000, marks=pytest.mark.full)]
 
 
-class UmaskServer(SpawnedServer):
+class UmaskServer(Server):
     """Server started with a umask."""
 
     def __init__(self, umask: int, url: str, *options: str, **variables: str) -> None:
@@ -24,10 +23,9 @@ class UmaskServer(SpawnedServer):
 
 def run_with_umask(umask: int, *arguments: object, **variables: str) -> None:
     """Run a command with a umask; it must succeed."""
-    command = [sys.executable, "-m", "lexarium", *map(str, arguments)]
-    subprocess.run(
-        command, env=build_environment() | variables, umask=umask, check=True, capture_output=True, timeout=60
-    )
+    process = ForkedProcess([*map(str, arguments)], build_environment() | variables, umask=umask)
+    _, errors = process.communicate(DEADLINE_SECONDS)
+    assert process.returncode == 0, errors
 
 
 def list_modes(folder: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.polling import wait_until
-from tests.support.server import SpawnedServer, run_cli
+from tests.support.server import Server, SpawnedServer, run_cli
 from tests.support.workers import list_worker_pids
 
 
@@ -17,7 +17,7 @@ def test_a_stopping_server_rejects_new_requests_and_finishes_admitted_ones(
     new_url: DatabaseUrlFactory,
 ) -> None:
     """A client that is refused can retry on another node, even a write; one dropped after admission cannot."""
-    with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
+    with Server(new_url("sqlite"), "--workers", "2") as server:
         server.wait_until_ready()
         under_way = server.connect()
         under_way.putrequest("POST", "/api/v1/annotate")

@@ -81,10 +81,9 @@ def test_a_backup_without_enough_disk_space_leaves_no_file(sample_paths: list[Pa
         assert run_cli("restore", file, "--database", f"sqlite:///{tmp_path / 'restored.db'}").returncode == 0
 
 
-def test_a_restore_without_enough_disk_space_leaves_no_file(sample_paths: list[Path], tmp_path: Path) -> None:
-    url, file = f"sqlite:///{tmp_path}/catalogue.db", tmp_path / "backup"
-    run_cli("import", *sample_paths, "--database", url)
-    assert run_cli("backup", file, "--database", url).returncode == 0
+def test_a_restore_without_enough_disk_space_leaves_no_file(sample_url: DatabaseUrlFactory, tmp_path: Path) -> None:
+    file = tmp_path / "backup"
+    assert run_cli("backup", file, "--database", sample_url("sqlite")).returncode == 0
     with mount_small_disk(tmp_path / "disk", file.stat().st_size // 2048) as disk:
         result = run_cli("restore", file, "--database", f"sqlite:///{disk.path}/catalogue.db")
         assert result.returncode == 1
@@ -191,9 +190,8 @@ def test_a_backup_never_overwrites_a_file(tmp_path: Path) -> None:
     assert "Cannot write" in missing.stderr
 
 
-def test_a_restore_requires_an_empty_database(tmp_path: Path, sample_paths: list[Path]) -> None:
-    database_url = f"sqlite:///{tmp_path}/catalogue.db"
-    assert run_cli("import", *sample_paths, "--database", database_url).returncode == 0
+def test_a_restore_requires_an_empty_database(tmp_path: Path, sample_url: DatabaseUrlFactory) -> None:
+    database_url = sample_url("sqlite")
     file = tmp_path / "backup"
     assert run_cli("backup", file, "--database", database_url).returncode == 0
     result = run_cli("restore", file, "--database", database_url)
@@ -201,9 +199,8 @@ def test_a_restore_requires_an_empty_database(tmp_path: Path, sample_paths: list
     assert "is not empty" in result.stderr
 
 
-def test_an_invalid_backup_is_reported_and_nothing_is_restored(tmp_path: Path, sample_paths: list[Path]) -> None:
-    database_url = f"sqlite:///{tmp_path}/catalogue.db"
-    assert run_cli("import", *sample_paths, "--database", database_url).returncode == 0
+def test_an_invalid_backup_is_reported_and_nothing_is_restored(tmp_path: Path, sample_url: DatabaseUrlFactory) -> None:
+    database_url = sample_url("sqlite")
     file = tmp_path / "backup"
     assert run_cli("backup", file, "--database", database_url).returncode == 0
     valid_bytes = file.read_bytes()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lexarium.store.maintenance.upgrade import open_database
+from tests.support.databases import DatabaseUrlFactory
 from tests.support.full_disk import LARGE_FIELDS, mount_small_disk, write_until_full
 from tests.support.postgres import PostgresServer
 from tests.support.server import HttpResponse, Server, run_cli
@@ -55,13 +56,12 @@ def test_a_server_is_not_ready_to_write_while_the_disk_of_postgresql_is_full(tmp
                 assert server.create_concept(token, f"there is space again {number}", **LARGE_FIELDS).status == 201
 
 
-@pytest.fixture
-def backup(sample_paths: list[Path], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def backup(sample_url: DatabaseUrlFactory, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Backup of the sample catalogue."""
-    url = f"sqlite:///{tmp_path}/catalogue.db"
-    run_cli("import", *sample_paths, "--database", url)
-    assert run_cli("backup", tmp_path / "backup", "--database", url).returncode == 0
-    return tmp_path / "backup"
+    file = tmp_path_factory.mktemp("backup") / "backup"
+    assert run_cli("backup", file, "--database", sample_url("sqlite")).returncode == 0
+    return file
 
 
 @pytest.mark.parametrize("target", ["missing", "empty file", "empty catalogue"])

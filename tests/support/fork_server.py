@@ -61,6 +61,7 @@ class ForkedProcess:
         environment: Mapping[str, str],
         stdin: int | None = None,
         terminal: int | None = None,
+        umask: int = -1,
     ) -> None:
         """Start it; it writes to the terminal, if there is one, else to pipes."""
         out, child_out = os.pipe()
@@ -74,6 +75,7 @@ class ForkedProcess:
             "arguments": list(arguments),
             "environment": dict(environment),
             "folder": os.getcwd(),
+            "umask": umask,
             "streams": list(streams),
         }
         self.pid = _send_request(request, list(streams.values()))
@@ -227,6 +229,8 @@ def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn
     if any(name.endswith("_LIMIT") for name in os.environ):
         build_document.cache_clear()  # It was built with the default limits.
     os.chdir(str(request["folder"]))
+    if request["umask"] != -1:
+        os.umask(request["umask"])  # type: ignore[arg-type]
     sys.argv = ["lexarium", *request["arguments"]]  # type: ignore[misc]
     code: object = 0
     try:

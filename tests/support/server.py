@@ -55,6 +55,8 @@ def run_cli_with_input(stdin: str | bytes, *arguments: object, **environment: st
 class Server:
     """`lexarium serve` on a free port."""
 
+    _umask = -1
+
     def __init__(self, url: str, *options: str, **environment: str) -> None:
         self.url = url
         self._arguments = ["serve", "--port", "0", "--database", url, *options]
@@ -79,7 +81,7 @@ class Server:
         raise AssertionError(f"the server did not start: {self.log}")
 
     def _start_process(self) -> "ForkedProcess | subprocess.Popen[str]":
-        return ForkedProcess(self._arguments, self._environment)
+        return ForkedProcess(self._arguments, self._environment, umask=self._umask)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -186,8 +188,6 @@ class Server:
 class SpawnedServer(Server):
     """Server started as a new Python process, with spawned workers, as in production."""
 
-    _umask = -1
-
     def _build_command(self) -> list[str]:
         return [sys.executable, "-m", "lexarium", *self._arguments]
 
@@ -198,7 +198,6 @@ class SpawnedServer(Server):
             stderr=subprocess.PIPE,
             text=True,
             env=self._environment,
-            umask=self._umask,
         )
 
 
