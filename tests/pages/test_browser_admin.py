@@ -175,6 +175,15 @@ def test_files_are_previewed_and_imported(browser: Browser, populated_server: Po
     check_appearance(browser, "import-rejected")
 
 
+# Lets the next request of the page's script wait, so that it does not reload the page meanwhile.
+HOLD_REQUEST = """
+const fetch = window.fetch;
+window.fetch = (...request) => new Promise(resolve => {
+  window.sendHeldRequest = () => { window.fetch = fetch; resolve(fetch(...request)); };
+});
+"""
+
+
 def test_a_slow_import_shows_its_progress_and_continues_automatically(
     browser: Browser, populated_server: PopulatedServer, tmp_path: Path
 ) -> None:
@@ -186,8 +195,11 @@ def test_a_slow_import_shows_its_progress_and_continues_automatically(
     with writer.write():  # every other writer waits for this
         browser.press("Preview import")
         assert "Preparing preview" in browser.text
-        check_appearance(browser, "import-busy")
+        browser.driver.execute_script(HOLD_REQUEST)
+        browser.wait(lambda: browser.driver.execute_script("return Boolean(window.sendHeldRequest)"))
     writer.close()
+    check_appearance(browser, "import-busy")
+    browser.driver.execute_script("window.sendHeldRequest()")
     browser.find("form[action$=discard]")
     assert "Import preview" in browser.text
     browser.press("Discard files")
