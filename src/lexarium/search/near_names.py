@@ -3,8 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import combinations, permutations
-from operator import itemgetter
+from itertools import chain, combinations, permutations
 from typing import NamedTuple
 
 from tantivy import Order
@@ -139,8 +138,8 @@ class NearNames:
         for word in {word for _, word in self._by_word}:
             for variant in _list_variants(word):
                 self._by_variant[variant].append(word)
-        # Names with a word near a word, by the number of their words and that word: their number, and lists of them.
-        self._near_postings: dict[tuple[int, str], tuple[int, list[list[int]]]] = {}
+        # Names with a word near a word, by the number of their words and that word.
+        self._near_numbers: dict[tuple[int, str], frozenset[int]] = {}
 
     def find(self, text: str) -> Iterator[tuple[str, bool]]:
         """Yield the ids of the names that equal a text or are near it, and whether they equal it once folded."""
@@ -150,19 +149,18 @@ class NearNames:
             if form.is_near(other):
                 yield name_id, form.key == other.key
 
-    def _find_by_words(self, form: NameForm) -> list[int]:
-        """Return the names that have a word near the rarest word of a name; none if another word has nothing near."""
-        postings = [self._list_near_postings(len(form.words), word) for word in set(form.words)]
-        _, rarest = min(postings, default=(0, []), key=itemgetter(0))
-        return [number for numbers in rarest for number in numbers]
+    def _find_by_words(self, form: NameForm) -> frozenset[int]:
+        """Return the names with as many words as a name, and one near each of its words."""
+        numbers = [self._find_near_word(len(form.words), word) for word in set(form.words)]
+        return frozenset.intersection(*sorted(numbers, key=len)) if numbers else frozenset()
 
-    def _list_near_postings(self, count: int, word: str) -> tuple[int, list[list[int]]]:
-        """Return the number of names with this many words that may have one near a word, and lists of them."""
-        found = self._near_postings.get((count, word))
+    def _find_near_word(self, count: int, word: str) -> frozenset[int]:
+        """Return the names with a number of words that may have one near a word; most do."""
+        found = self._near_numbers.get((count, word))
         if found is None:
             near_words = {item for variant in _list_variants(word) for item in self._by_variant.get(variant, ())}
             lists = [self._by_word[count, item] for item in near_words if (count, item) in self._by_word]
-            found = self._near_postings[count, word] = sum(map(len, lists)), lists
+            found = self._near_numbers[count, word] = frozenset(chain.from_iterable(lists))
         return found
 
 
