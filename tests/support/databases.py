@@ -115,8 +115,9 @@ def run_postgres() -> Iterator[str]:
     if configured_url:
         yield configured_url
         return
-    # Enough connections for all test processes.
-    with PostgresServer().init_cluster().start(max_connections="1000") as server:
+    # Enough connections for all test processes. Databases are dropped before they need a vacuum.
+    settings = {"max_connections": "1000", "autovacuum": "off", "full_page_writes": "off"}
+    with PostgresServer().init_cluster().start(**settings) as server:
         yield server.url()
 
 
