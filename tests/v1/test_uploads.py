@@ -110,7 +110,7 @@ def test_an_import_with_an_unknown_outcome_is_not_reported_as_done(
         raise DatabaseUnavailable("the commit was not answered")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lexarium.services.transfer.uploads.run_import", fail_unanswered)
+        patched.setattr("lexarium.services.transfer.file_import.run_import", fail_unanswered)
         upload = uploads.apply(ada, upload_id, None, WAIT_SECONDS)
     assert upload.status == UploadStatus.UNCERTAIN
     assert "status unknown" in upload.error

@@ -23,7 +23,6 @@ from uvicorn.supervisors import Multiprocess
 from lexarium.cli.support.options import HELP, DatabaseOption
 from lexarium.cli.support.terminal import err
 from lexarium.domain.errors import LexariumError
-from lexarium.services.transfer.sample import load_sample
 from lexarium.services.vocabularies.metadata_settings import carry_settings_over
 from lexarium.settings import METRICS_DIR_VARIABLE, NODE_STATE_VARIABLE, Settings
 from lexarium.store.database import Database
@@ -77,6 +76,8 @@ def _serve(settings: Settings, *, sample: bool) -> None:
     Database(settings.database, standbys=settings.database_read).close()  # raises for invalid URLs
     store = open_database(settings.database)
     if sample:
+        from lexarium.services.transfer.sample import load_sample  # noqa: PLC0415 - imports take long to load
+
         loaded = load_sample(store)
         logger.info("Sample catalogue loaded." if loaded else "Catalogue is not empty; sample not loaded.")
     if message := carry_settings_over(store, settings):

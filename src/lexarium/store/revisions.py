@@ -224,9 +224,10 @@ def list_last_of_writes(connection: Connection, last_seq: int, limit: int, shown
 @cache
 def _select_last_of_writes(has_heads: bool, has_actor: bool, has_record: bool) -> Select[Any]:
     def is_shown(change: Any) -> ColumnElement[bool]:
-        is_in_scope = change.collection.in_(bindparam("collections", expanding=True))
+        # Avoid the indexes of both, with which all changes in scope would be sorted: most often the last one is.
+        is_in_scope = (change.collection + literal("")).in_(bindparam("collections", expanding=True))
         if has_heads:
-            is_in_scope |= change.record.in_(bindparam("head_ids", expanding=True))
+            is_in_scope |= (change.record + literal("")).in_(bindparam("head_ids", expanding=True))
         actor, record_id = (
             bindparam("actor", type_=_change.actor.type),
             bindparam("record_id", type_=_change.record.type),

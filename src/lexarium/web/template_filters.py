@@ -138,7 +138,8 @@ def record_path(record_id: str) -> str:
 def _build_record_path(slug: str, local_id: str) -> str:
     vocabulary = _name_vocabulary(slug, local_id)
     path = _quote_id_path(local_id)
-    return path if vocabulary is None else add_query(path, vocabulary=vocabulary)
+    # A slug needs no escapes.
+    return path if vocabulary is None else f"{path}?vocabulary={vocabulary}"
 
 
 # A page links most records more than once, and to escape an id takes longer than to find it.

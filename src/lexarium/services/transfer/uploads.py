@@ -36,7 +36,6 @@ from lexarium.domain.errors import (
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.files import lock_file
-from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import serialize_problems, serialize_report
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.store.database import Database
@@ -222,6 +221,8 @@ class UploadManager:
         _save_state(folder, result)
 
     def _import_files(self, folder: Path, upload: Upload, caller: Caller) -> Upload:
+        from lexarium.services.transfer.file_import import run_import  # noqa: PLC0415 - with all formats, takes long to load
+
         last_written_at = 0.0
 
         def save_progress(step: str, done: int, total: int) -> None:

@@ -1,8 +1,8 @@
 """`robots.txt` and the sitemap, for search engines."""
 
 from collections.abc import Iterable
+from html import escape
 from urllib.parse import urlencode
-from xml.sax.saxutils import escape
 
 from starlette.responses import PlainTextResponse, Response
 
@@ -40,7 +40,7 @@ def show_sitemap(page: Page) -> Response:
 
 def _build_xml(page: Page, root: str, entry: str, paths: Iterable[str]) -> Response:
     base = get_base_url(page.request)
-    entries = (f"<{entry}><loc>{escape(base + path)}</loc></{entry}>\n" for path in paths)
+    entries = (f"<{entry}><loc>{escape(base + path, quote=False)}</loc></{entry}>\n" for path in paths)
     header = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{_NAMESPACE}">\n'
     return Response(f"{header}{''.join(entries)}</{root}>\n", media_type="application/xml")
 
