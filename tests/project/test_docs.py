@@ -168,7 +168,8 @@ def test_the_commands_of_getting_started_work(tmp_path: Path) -> None:
     with Server(f"sqlite:///{tmp_path}/start.db", "--sample") as server:
         output = run_page(page, server, tmp_path)
         assert server.get("/vocabularies/colours").status == 200
-        assert server.get("/api/v1/records/colours:3").json["relations"] == {"broader": ["colours:2"]}
+        relations = {"broader": ["colours:2"], "in_scheme": ["https://example.org/colours"]}
+        assert server.get("/api/v1/records/colours:3").json["relations"] == relations
     assert "Research settings" in output
     assert "alias crimson" in output
     assert "name: scarlet" in (tmp_path / "colours.obo").read_text()
