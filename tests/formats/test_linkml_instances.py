@@ -283,7 +283,7 @@ people:
 """
     report = import_document(garden, tmp_path, text, name="x.yaml")
     assert report.created == {"plant": 1, "person": 2}
-    assert list_warnings(report) == [("a record has no name, which Person requires", 1, "ada")]
+    assert list_warnings(report) == [("has no name", 1, "ada")]
     rose = read(garden, "gd:rose")
     assert (rose.fields["name"], rose.translated_names) == ("no", {"de": "rot"})
     assert Statement("x:count", Text("5", "", INTEGER)) in rose.statements

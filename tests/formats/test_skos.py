@@ -314,9 +314,9 @@ def test_foreign_concepts_keep_their_identifiers_languages_and_notes() -> None:
     found = read_turtle(
         """ex:1 a skos:Concept ; skos:prefLabel "Hund"@de, "dog"@en ; skos:altLabel "hound"@en, "pooch" ;
             skos:hiddenLabel "dgo"@en ; skos:notation "D-1" ; skos:scopeNote "Of pets."@en ; ex:legs 4 .
-           <http://purl.obolibrary.org/obo/PET_1> a skos:Concept ; skos:prefLabel "pet"@en ; skos:exactMatch ex:1 ."""
+           <http://purl.obolibrary.org/obo/PET_0000001> a skos:Concept ; skos:prefLabel "pet"@en ; skos:exactMatch ex:1 ."""
     )
-    dog, pet = found["1"], found["PET:1"]
+    dog, pet = found["1"], found["PET:0000001"]
     assert (dog.id, dog.iri, dog.collection) == ("https://example.org/1", "https://example.org/1", CONCEPT)
     assert (dog.fields["name"], dog.translated_names) == ("dog", {"de": "Hund"})
     assert [(alias.text, alias.scope) for alias in dog.aliases] == [
@@ -326,8 +326,8 @@ def test_foreign_concepts_keep_their_identifiers_languages_and_notes() -> None:
     ]
     assert Statement("skos:scopeNote", Text("Of pets.", "en")) in dog.statements
     assert Statement("https://example.org/legs", Text("4", "", "xsd:integer")) in dog.statements
-    assert pet.iri == "http://purl.obolibrary.org/obo/PET_1"
-    assert pet.relations == {Relation("PET:1", "exactMatch", "https://example.org/1")}, "a mapping is no identity"
+    assert pet.iri == "http://purl.obolibrary.org/obo/PET_0000001"
+    assert pet.relations == {Relation("PET:0000001", "exactMatch", "https://example.org/1")}, "a mapping is no identity"
 
 
 def test_foreign_concepts_are_imported_into_the_chosen_collection() -> None:

@@ -278,7 +278,7 @@ def test_a_record_changed_after_the_preview_requires_a_new_preview(server: Serve
 def test_warnings_are_shown_by_kind_with_three_examples(admin: Member, slug: str) -> None:
     concepts = [f'c{number} skos:prefLabel "one"@en, "two"@en' for number in range(5)]
     text = preview(admin, encode_scheme(slug, *concepts))
-    assert "6 warnings" in text, "all have the same name, too"
+    assert "7 warnings" in text, "all have the same name, too, and the scheme has none"
     assert text.count("has several names in one language") == 4
 
 

@@ -134,8 +134,8 @@ def test_statements_not_shown_in_the_form_are_kept(curator: BrowserlessClient) -
         Statement("skos:definition", Text("Elle luit.", "fr"), (Statement("lexarium:source", Text("It shines.")),)),
         Statement("skos:altLabel", Text("Trabant", "de")),
         Statement("oboInOwl:hasNarrowSynonym", Text("Erdmond", "de")),
-        Statement("skos:scopeNote", Text("Only one part.")),
-        Statement("skos:editorialNote", Text("Checked.")),
+        Statement("skos:scopeNote", Text("Only one part.", "en")),
+        Statement("skos:editorialNote", Text("Checked.", "en")),
         Statement("skos:notation", Text("M")),
     }
     history = extract_text(curator.open("/id/sky%3Apartly/history"))

@@ -453,6 +453,18 @@ def test_a_new_record_has_the_iri_of_its_curie_in_responses_pages_and_exports(ad
         assert iri.encode() in admin.server.get(f"/id/{record_id}?vocabulary={slug}&format=html").body
 
 
+def test_minted_ids_with_numbers_are_not_taken_for_those_of_an_obo_ontology(admin: VocabularyClient) -> None:
+    body = {
+        "slug": "mint",
+        "title": "Mint",
+        "schema": "skos",
+        "minting": "leaf:{n:07}",
+        "base": "https://mint.example/",
+    }
+    assert admin.send("POST", "vocabularies", body).status == 201
+    assert admin.add("mint", "concept", name="Peppermint")["iri"] == "https://mint.example/id/leaf%3A0000001"
+
+
 @pytest.mark.parametrize("record_id", ["1", "EX:1", "EX:a", "HP:0000001", "a%b"])
 def test_the_iri_of_a_record_is_the_same_in_v1_on_its_page_and_in_exports(
     admin: VocabularyClient, record_id: str

@@ -34,6 +34,8 @@ _IRI_SCHEMES = frozenset(
         *("lsid", "magnet", "mailto", "mid", "ni", "sip", "sips", "sms", "swh", "tag", "tel", "urn", "uuid", "xmpp"),
     )
 )
+# Digits of the ids of most OBO ontologies.
+_OBO_DIGITS = 7
 _OBO_NAME = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z])?)_([A-Za-z0-9]+)")
 TITLE = "dcterms:title"
 _VERSION = "owl:versionInfo"
@@ -153,12 +155,18 @@ class Vocabulary:
         if colon and (local.startswith("//") or "/" in prefix or prefix in _IRI_SCHEMES):
             return name
         if colon and local:
-            is_obo = local.isdecimal() or self.schema_source == "obo" or _is_obo_prefix(prefix)
-            return f"{OBO_BASE}{prefix}_{local}" if is_obo else self.record_iri(name, address)
+            return f"{OBO_BASE}{prefix}_{local}" if self._is_obo_id(prefix, local) else self.record_iri(name, address)
         source = next(iter(self.sources), "")
         # Ids without a prefix, as OBO has it.
         is_obo = source.startswith(OBO_BASE)
         return f"{source.removesuffix('.owl')}#{name}" if is_obo else self.record_iri(name, address)
+
+    def _is_obo_id(self, prefix: str, local: str) -> bool:
+        """Return whether the rule of OBO expands a CURIE. An unknown prefix and seven digits are taken for one."""
+        if self.schema_source == "obo" or _is_obo_prefix(prefix):
+            return True
+        is_numbered = local.isdecimal() and len(local) >= _OBO_DIGITS
+        return is_numbered and prefix not in self.defines and not self.minting.startswith(f"{prefix}:")
 
     def contract_iri(self, iri: str) -> str:
         """Return the CURIE of an IRI, which `expand_id` turns into the IRI again; without one, the IRI."""

@@ -221,7 +221,9 @@ class _RecordReader:
         stated = {statement.predicate for statement in resource.statements}
         slots = schema_class.slots_by_predicate
         for slot in slots.values():
-            if slot.required and not slot.identifier and slot.predicate not in stated:
+            # The importer warns of records without a name.
+            is_required = slot.required and not slot.identifier and slot.role is not SlotRole.NAME
+            if is_required and slot.predicate not in stated:
                 self._warnings.add(f"a record has no {slot.name}, which {schema_class.name} requires", resource.id)
         for predicate, value, _ in resource.statements:
             is_mapping = predicate in slots and slots[predicate].role is SlotRole.MAPPING

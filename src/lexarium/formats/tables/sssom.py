@@ -374,8 +374,7 @@ class _MappingWriter:
         namespace = self._vocabulary.prefixes.get(match[1]) or NAMESPACES.get(match[1])
         namespace = namespace or self._prefixes.find_namespace(match[1])
         if namespace is None:
-            iri = self._prefixes.expand(text)
-            is_obo = iri is not None and iri.startswith(OBO_BASE)
+            is_obo = self._vocabulary.expand_id(text).startswith(OBO_BASE)
             namespace = f"{OBO_BASE}{match[1]}_" if is_obo else f"{_UNKNOWN_NAMESPACE}{match[1]}:"
         self._curie_map[match[1]] = namespace
 

@@ -10,8 +10,13 @@ from lexarium.store.position import Snapshot
 
 
 def report_missing_targets(snapshot: Snapshot, report: ImportReport, is_imported: Callable[[Relation], bool]) -> None:
-    """Warn of the imported relations, other than mappings, with an end that does not exist."""
+    """Warn of the imported relations, other than mappings, with an end that does not exist.
+
+    An IRI that no prefix of the vocabulary shortens is that of another site.
+    """
+    if not report.relations_added:
+        return
     for relation in integrity.iter_dangling_relations(snapshot, report.vocabulary):
-        if is_imported(relation):
+        if "://" not in relation.target and is_imported(relation):
             subject = f"{get_local_id(relation.source)} {relation.relation} {get_local_id(relation.target)}"
             report.warnings.add("relations", "refers to a record that does not exist", subject)
