@@ -30,8 +30,9 @@ os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *(str(TOOLS / "usr" / 
 
 # Tests create some hundred thousand files, most of them of databases, which costs much less in memory than on a disk.
 MEMORY = Path("/dev/shm")
+OWN_FOLDER = ""
 if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
-    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+    OWN_FOLDER = os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="lexarium-", dir=MEMORY)
 
 # A shell ignores SIGINT in background jobs, and the processes that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,8 +69,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["LEXARIUM_TEST_POSTGRES"] = shared_stack.enter_context(run_postgres())
 
 
-def pytest_unconfigure() -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(exitstatus: int) -> None:
     shared_stack.close()
+    if OWN_FOLDER and exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(OWN_FOLDER, ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:

@@ -314,7 +314,8 @@ def test_foreign_concepts_keep_their_identifiers_languages_and_notes() -> None:
     found = read_turtle(
         """ex:1 a skos:Concept ; skos:prefLabel "Hund"@de, "dog"@en ; skos:altLabel "hound"@en, "pooch" ;
             skos:hiddenLabel "dgo"@en ; skos:notation "D-1" ; skos:scopeNote "Of pets."@en ; ex:legs 4 .
-           <http://purl.obolibrary.org/obo/PET_0000001> a skos:Concept ; skos:prefLabel "pet"@en ; skos:exactMatch ex:1 ."""
+           <http://purl.obolibrary.org/obo/PET_0000001> a skos:Concept ; skos:prefLabel "pet"@en ;
+            skos:exactMatch ex:1 ."""
     )
     dog, pet = found["1"], found["PET:0000001"]
     assert (dog.id, dog.iri, dog.collection) == ("https://example.org/1", "https://example.org/1", CONCEPT)

@@ -237,7 +237,7 @@ def test_a_translation_may_be_confirmed(curators: Curators) -> None:
 def test_a_text_in_the_default_language_sets_the_field(curators: Curators) -> None:
     names = [{"text": "star", "lang": "en"}, {"text": "étoile", "lang": "fr"}]
     record = curators.create("uat/concept", name="star", names=names)
-    assert Statement("skos:prefLabel", Text("star")) in record.record.statements
+    assert Statement("skos:prefLabel", Text("star", "en")) in record.record.statements
     record = curators.patch(record, names=[{"text": "sun", "lang": "en"}])
     assert (record.record.fields["name"], record.record.translated_names) == ("sun", {})
     with pytest.raises(InvalidInput) as error:
@@ -426,7 +426,7 @@ def test_too_large_records_are_rejected(curators: Curators) -> None:
     with pytest.raises(InvalidInput) as error:
         curators.patch(record, definitions=definitions)
     [problem] = error.value.problems
-    assert problem.message == "uat:1 has 2,067,661 bytes; a record can have at most 1,048,576."
+    assert problem.message == "uat:1 has 2,067,703 bytes; a record can have at most 1,048,576."
     assert curators.read("uat", "uat:1").version == 1
 
 

@@ -241,10 +241,10 @@ def is_object(entry: Any) -> bool:
 def find_size_problem(statements: Sequence[Statement], document: bytes) -> str | None:
     """Return why statements are too large for one record, given their JSON, or None."""
     if len(document) > _MAX_RECORD_BYTES:
-        return "has more than 1 MiB"
+        return f"has {len(document):,} bytes; a record can have at most {_MAX_RECORD_BYTES:,}"
     count, depth = measure_statements(statements)
     if count > MAX_STATEMENTS:
-        return f"has more than {MAX_STATEMENTS:,} statements"
+        return f"has {count:,} statements; a record can have at most {MAX_STATEMENTS:,}"
     return f"is nested more than {MAX_DEPTH} levels deep" if depth > MAX_DEPTH else None
 
 

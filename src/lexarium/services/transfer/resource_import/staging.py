@@ -90,7 +90,7 @@ class ResourceStager:
         self._coverages.append(document.covers or coverage)
         problem = _find_document_problem(self.head_statements, orjson.dumps(pack_statements(self.head_statements)))
         if problem:
-            self.problems.add(name, f"{problem} in the metadata of the vocabulary")
+            self.problems.add(name, f"the metadata of the vocabulary {problem}")
         if not self.stage.count and self.report.is_new_vocabulary and not self.problems.count:
             self.problems.add(name, "has no concept, class or other resource that can be a record")
         elif before == (self.stage.count, self.problems.count, self.report.warnings.count):
