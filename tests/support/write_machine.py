@@ -368,6 +368,7 @@ class WriteMachine(RuleBasedStateMachine):
             if name_key(alias["text"]) not in label_keys:
                 label_keys.add(name_key(alias["text"]))
                 survivor.aliases.append(alias)
+        survivor.text = survivor.text if survivor.text.strip() else merged_record.text
         survivor.sources += [source for source in merged_record.sources if source not in survivor.sources]
         survivor.relations = {
             relation
@@ -475,6 +476,8 @@ class WriteMachine(RuleBasedStateMachine):
                     before.relations - merged_model.relations
                 )
                 model.label = before.label if model.label == merged_model.label else model.label
+                if model.text == merged_model.text:
+                    model.text = before.text
                 after[other] = model
 
         def revert_record(writer: RecordEditor) -> VersionedRecord:

@@ -75,6 +75,20 @@ def test_a_survivor_without_a_definition_takes_over_that_of_the_merged_record_un
     assert get_record(curator, other["id"])["definition"] == "Own."
 
 
+def test_a_merge_that_gave_a_definition_is_reverted_after_a_later_one_that_would_have_given_another(
+    curator: V1Client,
+) -> None:
+    first, second = (curator.create(name=name, definition_text=f"{name}.") for name in ("first given", "second given"))
+    bare = curator.create(name="without any", definition_text="")
+    merge(curator, first["id"], bare["id"])
+    merge(curator, second["id"], bare["id"])
+    refused = revert_merge(curator, first)
+    assert (refused.status, refused.json["undo_first"]) == (409, second["id"])
+    for merged in (second, first):
+        assert revert_merge(curator, merged).status == 200
+    assert get_record(curator, bare["id"])["definition"] == ""
+
+
 def test_successive_merges_are_reverted_in_reverse_order(curator: V1Client) -> None:
     first, second, third = (curator.create(name=name) for name in ("one", "two", "three"))
     pointing = curator.create(name="pointing", relations={"PARTOF": [first["id"]]})

@@ -95,6 +95,11 @@ class MergeEffect:
         return {name_key(alias.text) for alias in self.after.aliases if alias not in self.before.aliases}
 
     @property
+    def adds_definition(self) -> bool:
+        """Return whether the merge gave the record a definition."""
+        return not self.before.definition.strip() and bool(self.after.definition.strip())
+
+    @property
     def added_sources(self) -> set[str]:
         """Sources that the merge added."""
         return set(self.after.sources) - set(self.before.sources)
@@ -134,7 +139,9 @@ def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, sur
     relations = referring | {relation._replace(target=survivor_id) for relation in referring}
     name_keys: set[str] = set()
     sources: set[str] = set()
+    has_definition = False
     if later.before.id == survivor_id:
+        has_definition = bool(merged.definition.strip())
         relations |= _move_relations(merged, survivor_id)
         name_keys = {name_key(alias.text) for alias in _iter_labels(merged)}
         sources = set(merged.sources)
@@ -142,6 +149,7 @@ def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, sur
         earlier.added_relations.isdisjoint(relations)
         and earlier.added_name_keys.isdisjoint(name_keys)
         and earlier.added_sources.isdisjoint(sources)
+        and not (earlier.adds_definition and has_definition)
     )
 
 
