@@ -75,6 +75,14 @@ def test_a_survivor_without_a_definition_takes_over_that_of_the_merged_record_un
     assert get_record(curator, other["id"])["definition"] == "Own."
 
 
+def test_a_survivor_does_not_take_over_a_translation_as_its_definition(curator: V1Client) -> None:
+    translations = [{"text": "Eine Bedeutung.", "lang": "de"}]
+    merged = curator.create(name="translated", definition_text="", definitions=translations)
+    bare = curator.create(name="untranslated", definition_text="")
+    merge(curator, merged["id"], bare["id"])
+    assert (get_record(curator, bare["id"])["definition"], get_record(curator, bare["id"])["definitions"]) == ("", [])
+
+
 def test_a_merge_that_gave_a_definition_is_reverted_after_a_later_one_that_would_have_given_another(
     curator: V1Client,
 ) -> None:

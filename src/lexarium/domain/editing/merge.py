@@ -8,6 +8,7 @@ from lexarium.domain.editing.edit import to_draft
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, group_targets
+from lexarium.domain.record_texts import choose_text
 from lexarium.domain.text.characters import name_key
 
 
@@ -24,7 +25,7 @@ def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
     draft = to_draft(survivor)
     definition_field = survivor.collection.definition_field
     if definition_field is not None and not survivor.definition.strip():
-        draft[definition_field] = merged.definition
+        draft[definition_field] = _get_own_definition(merged)
     seen = {name_key(survivor.fields["name"]), *(name_key(alias.text) for alias in survivor.aliases)}
     for alias in _iter_labels(merged):
         if name_key(alias.text) not in seen:
@@ -141,7 +142,7 @@ def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, sur
     sources: set[str] = set()
     has_definition = False
     if later.before.id == survivor_id:
-        has_definition = bool(merged.definition.strip())
+        has_definition = bool(_get_own_definition(merged).strip())
         relations |= _move_relations(merged, survivor_id)
         name_keys = {name_key(alias.text) for alias in _iter_labels(merged)}
         sources = set(merged.sources)
@@ -151,6 +152,12 @@ def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, sur
         and earlier.added_sources.isdisjoint(sources)
         and not (earlier.adds_definition and has_definition)
     )
+
+
+def _get_own_definition(record: Record) -> str:
+    """Return the definition in the default language, or an empty text: a translation would be taken for it."""
+    text = choose_text(record, record.collection.definition_field or "", ())
+    return text.text if text.lang == record.collection.language else ""
 
 
 def _iter_labels(merged: Record) -> Iterator[Alias]:
