@@ -143,9 +143,7 @@ def test_a_batch_may_exceed_the_statement_timeout_without_blocking_readers(
 ) -> None:
     """One row in sixteen takes a moment; the whole batch takes longer than the statement timeout."""
     slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END'"
-    trigger = (
-        "CREATE TRIGGER slow BEFORE INSERT ON record FOR EACH ROW WHEN (NEW.id LIKE '%0') EXECUTE FUNCTION slow()"
-    )
+    trigger = "CREATE TRIGGER slow BEFORE INSERT ON record FOR EACH ROW WHEN (NEW.id LIKE '%0') EXECUTE FUNCTION slow()"
     batch = "".join(
         json.dumps({"op": "create", "collection": "task", "record": {"name": f"slow {number}"}}) + "\n"
         for number in range(4_000)

@@ -55,6 +55,7 @@ aliases = st.lists(
         st.sampled_from(["exact", "broad"]),
     ),
     max_size=3,
+    unique_by=lambda alias: tuple(alias.values()),
 )
 
 
@@ -95,7 +96,7 @@ class ExpectedMerge:
 
 
 def to_sets(draft: dict[str, Any]) -> dict[str, Any]:
-    """Return a draft with its aliases and sources as sets: their order and repetitions mean nothing."""
+    """Return a draft with its aliases and sources as sets: their order means nothing."""
     aliases = {(alias["text"], alias["lang"], alias["scope"]) for alias in draft["aliases"]}
     return {**draft, "aliases": aliases, "sources": set(draft["sources"])}
 
@@ -207,7 +208,7 @@ class WriteMachine(RuleBasedStateMachine):
         if targets:
             relations |= set(data.draw(st.lists(st.sampled_from(targets), max_size=2)))
         text = data.draw(texts) if LONG_TEXT[collection] else ""
-        sources = data.draw(st.lists(texts.filter(bool), max_size=2))
+        sources = data.draw(st.lists(texts.filter(bool), max_size=2, unique=True))
         labels = [
             "",
             *(

@@ -75,6 +75,18 @@ def test_a_survivor_without_a_definition_takes_over_that_of_the_merged_record_un
     assert get_record(curator, other["id"])["definition"] == "Own."
 
 
+def test_a_reverted_merge_restores_what_v_alpha_says_of_the_definition_and_aliases(curator: V1Client) -> None:
+    aliases = [{"text": "twice"}, {"text": "twice"}]
+    merged = curator.create(name="gone again", definition_text="A meaning.")
+    bare = curator.create(name="kept again", definition_text="", aliases=aliases)
+    merge(curator, merged["id"], bare["id"])
+    assert get_record(curator, bare["id"])["def_id"] != bare["def_id"]
+    assert revert_merge(curator, merged).status == 200
+    reverted = get_record(curator, bare["id"])
+    for name in ("alias", "def_id", "def_id_user", "def_event_stamp"):
+        assert reverted[name] == bare[name]
+
+
 def test_a_survivor_does_not_take_over_a_translation_as_its_definition(curator: V1Client) -> None:
     translations = [{"text": "Eine Bedeutung.", "lang": "de"}]
     merged = curator.create(name="translated", definition_text="", definitions=translations)

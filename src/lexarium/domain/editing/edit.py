@@ -15,8 +15,10 @@ from lexarium.domain.schema.predicates import MAPPING_QUALIFIERS
 from lexarium.domain.statement import Node, Reference, Statement, Text, Value, dump_statements, normalize
 from lexarium.domain.text.timestamps import format_timestamp
 
+# What v-alpha says of the definition of a record.
+DEFINITION_METADATA = frozenset({"def_id", "def_id_user", "def_event_stamp"})
 # Fields that change only because others do.
-DERIVED_FIELDS = ALIAS_FIELDS | {"last_updated", "def_id", "def_id_user", "def_event_stamp"}
+DERIVED_FIELDS = ALIAS_FIELDS | DEFINITION_METADATA | {"last_updated"}
 # More levels than any draft has; validation refuses what is deeper.
 _MAX_PATCH_DEPTH = 10
 _QUALIFIER_TYPES = {"confidence": "xsd:double", "date": "xsd:date"}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lexarium.domain.editing.edit import to_draft
+from lexarium.domain.editing.edit import DEFINITION_METADATA, to_draft
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, group_targets
@@ -123,10 +123,17 @@ class MergeEffect:
         return draft
 
     def restore_details(self, record: Record) -> Record:
-        """Return the record with its original qualifiers, and alias text if its aliases are the original ones again."""
+        """Return the record with its original qualifiers and v-alpha values of texts that are the original again.
+
+        These values are the text of its aliases, and the author and time of its definition.
+        """
         record = record.adopt_qualifiers(self.before)
+        if self.adds_definition and record.definition == self.before.definition:
+            record = record.assign_fields(
+                {name: self.before.fields[name] for name in DEFINITION_METADATA & record.fields.keys()}
+            )
         field = record.collection.alias_field
-        if record.aliases != self.before.aliases or field is None:
+        if set(record.aliases) != set(self.before.aliases) or field is None:
             return record
         return record.state_fields({field: self.before.fields[field]}).with_aliases(self.before.stored_aliases)
 
