@@ -296,6 +296,23 @@ def test_the_file_determines_its_vocabulary(database: Database, tmp_path: Path) 
     assert (second.vocabulary, second.is_new_vocabulary, second.has_changes) == ("colours", False, False)
 
 
+@pytest.mark.parametrize(
+    ("iri", "slug"),
+    [
+        ("https://example.org/plants/scheme", "plants"),
+        ("https://example.org/plants#Scheme", "plants"),
+        ("https://example.org/plants/1.0/", "plants"),
+        ("https://example.org/scheme", "garden"),
+        ("https://example.org/vocabulary/thesaurus", "garden"),
+        ("https://plants.org/", "plants"),
+    ],
+)
+def test_a_generic_end_of_an_iri_does_not_name_the_vocabulary(import_text: ImportText, iri: str, slug: str) -> None:
+    text = f'<{iri}> a skos:ConceptScheme . <https://example.org/1> a skos:Concept ; skos:prefLabel "rose" .'
+    assert import_text("garden.ttl", PREFIXES + text).vocabulary == slug
+    assert import_text("other.ttl", PREFIXES + text).vocabulary == slug
+
+
 def test_a_file_without_an_identity_requires_the_vocabulary_option(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "anything.obo"
     path.write_text(ONTOLOGY.replace("ontology: test/colours\n", ""), encoding="utf-8")

@@ -30,6 +30,10 @@ BLANK_LABEL = "lexarium"
 
 _NAMESPACE = re.compile(r"(.*[/#:_=])[^/#:_=]+")
 _SLUG_CHARS = re.compile(r"[^a-z0-9]+")
+# Parts of IRIs that say nothing about which vocabulary is meant.
+_GENERIC_SLUGS = frozenset(
+    "concept-scheme conceptscheme concepts id ontology scheme skos taxonomy terms thesaurus vocab vocabulary".split()
+)
 
 
 @dataclass(slots=True)
@@ -134,3 +138,13 @@ def make_slug(text: str) -> str:
     """Return a slug that resembles a text; an empty one if nothing is left."""
     slug = _SLUG_CHARS.sub("-", text.lower()).strip("-")[:50].strip("-")
     return slug if slug[:1].isalpha() else ""
+
+
+def make_iri_slug(iri: str) -> str:
+    """Return a slug that resembles the end of an IRI, or what precedes it if the end is one such as `scheme`.
+
+    Return an empty one if neither says which vocabulary is meant.
+    """
+    host, *path = re.split("[/#]", iri.rpartition("://")[2].rstrip("/#"))
+    slugs = (make_slug(part.partition(".")[0]) for part in reversed((path or [host])[-2:]))
+    return next((slug for slug in slugs if slug and slug not in _GENERIC_SLUGS), "")

@@ -32,6 +32,7 @@ from lexarium.formats.resources import (
     ResourceOptions,
     SourceDescription,
     find_namespace,
+    make_iri_slug,
     make_slug,
 )
 
@@ -280,8 +281,7 @@ class RdfDocument:
         properties = self._get_properties(head)
         prefixes = [value for name, value in properties if name == _PREFERRED_PREFIX]
         prefix = next((value.text for value in prefixes if isinstance(value, RdfLiteral)), "")
-        slug = next(iter(self._exported.values()), "") or make_slug(prefix)
-        slug = slug or make_slug(head.rstrip("/#").rpartition("/")[2].rpartition("#")[2].partition(".")[0])
+        slug = next(iter(self._exported.values()), "") or make_slug(prefix) or make_iri_slug(head)
         statements = self._build_head(head)
         statements += [Statement(WRITTEN_INVERSE, Text(contract_predicate(name))) for name in self._written_inverses]
         # Names without a language are in the default one.

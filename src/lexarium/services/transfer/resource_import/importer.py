@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing, suppress
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain, islice
+from pathlib import PurePath
 from typing import Any
 
 from lexarium.domain.editing.statement_merge import merge_statements
@@ -21,7 +22,7 @@ from lexarium.formats import reading
 from lexarium.formats.detection import SNIFF_BYTES, UnknownFormatError, detect_document_format
 from lexarium.formats.parsed import ParseError
 from lexarium.formats.registry import FORMATS
-from lexarium.formats.resources import ResourceDocument, ResourceOptions, SourceDescription
+from lexarium.formats.resources import ResourceDocument, ResourceOptions, SourceDescription, make_slug
 from lexarium.formats.tables.header import is_main_table
 from lexarium.formats.text_encoding import Utf8Stream
 from lexarium.services.transfer.import_report import ImportReport, ProblemList, list_statement_changes
@@ -249,23 +250,25 @@ def _find_vocabulary(database: Database, request: ImportRequest, list_ids: Calla
     return next(iter(best), "")
 
 
-def _choose_slug(description: SourceDescription, request: ImportRequest) -> str:
+def _choose_slug(description: SourceDescription, request: ImportRequest, file_slug: str = "") -> str:
     """Return the slug of the vocabulary that a file belongs to: the one with its IRI, else one made of its header.
 
-    Return an empty text if the file does not say, and raise InvalidInput if another vocabulary has that slug.
+    If only the IRI is specific, and not its end, it is `file_slug`. Return an empty text if the file does not say, and
+    raise InvalidInput if another vocabulary has that slug.
     """
     iri = _normalize_iri(description.iri)
     known = {slug: item for slug, item in VOCABULARIES.items() if request.is_known(slug)}
     for slug, item in known.items():
         if iri and iri in map(_normalize_iri, item.sources):
             return slug
-    other = known.get(description.slug)
+    slug = description.slug or (file_slug if iri else "")
+    other = known.get(slug)
     if other is not None and iri and other.sources:
         raise InvalidInput(
             f"The file is {description.iri}, and the vocabulary {other.slug} is {other.sources[0]}. Choose the"
             f" vocabulary with --vocabulary: a new one, or {other.slug} to add the file to it."
         )
-    return description.slug
+    return slug
 
 
 def _normalize_iri(iri: str) -> str:
@@ -282,7 +285,10 @@ def _open_vocabulary(  # noqa: PLR0913, PLR0917 (a step of an import)
 ) -> Vocabulary:
     """Return the vocabulary to import into; create it if it does not exist."""
     description = descriptions[0]
-    slug = request.vocabulary or _choose_slug(description, request)
+    path = PurePath(name)
+    # Standard input has no ending.
+    file_slug = make_slug(path.name.partition(".")[0]) if path.suffix else ""
+    slug = request.vocabulary or _choose_slug(description, request, file_slug)
     if not slug:
         raise InvalidInput(f"{name} {_NO_VOCABULARY}")
     if not request.vocabulary:
