@@ -137,6 +137,27 @@ def test_records_of_any_schema_are_created_and_edited_by_forms(
     assert value in listed or f"second {vocabulary}" in listed
 
 
+def test_menus_offer_relations_that_follow_from_others_only_if_the_record_has_one(curator: BrowserlessClient) -> None:
+    def list_options(label: str, body: str) -> list[str]:
+        menu = re.search(rf'<select[^>]*(?:name|id)="{label}".*?</select>', body, re.DOTALL)
+        assert menu
+        return re.findall(r'<option value="(\w+)"', menu[0])
+
+    first, second = (add(curator, "uat", "concept", name) for name in ("lower", "upper"))
+    implied = {"broader_transitive", "narrower_transitive", "semantic_relation", "mappingRelation"}
+    new = list_options("relations.0.type", curator.open("/propose/concept?vocabulary=uat"))
+    assert new[0] == "broader"
+    assert implied.isdisjoint(new)
+    page = curator.open(f"/edit/{first}/relations?vocabulary=uat")
+    assert implied.isdisjoint(list_options("relation", page))
+    assert list_options("mapping", page)[:2] == ["exactMatch", "closeMatch"]
+    assert implied.isdisjoint(list_options("mapping", page))
+    fields = {"version": "1", "act": "add", "relation": "broader_transitive", "target": second}
+    curator.send(f"/edit/{first}/relations?vocabulary=uat", fields)
+    page = curator.open(f"/edit/{first}/relations?vocabulary=uat")
+    assert set(list_options("relation", page)) & implied == {"broader_transitive"}
+
+
 def test_the_form_of_a_new_record_takes_an_id_except_in_the_main_vocabulary(
     server: Server, curator: BrowserlessClient
 ) -> None:

@@ -77,6 +77,11 @@ _CURIES_BY_ROLE: dict[SlotRole, str] = {
 # Membership in a concept scheme, a collection or group, or a subset.
 GROUPING_PREDICATES = frozenset({"skos:inScheme", "skos:topConceptOf", "uneskos:memberOf", "oboInOwl:inSubset"})
 
+# Predicates of SKOS that follow from others, so that people do not state them.
+IMPLIED_PREDICATES = frozenset(
+    {"skos:broaderTransitive", "skos:narrowerTransitive", "skos:semanticRelation", "skos:mappingRelation"}
+)
+
 
 def expand_predicate(predicate: str) -> str:
     """Return the IRI of a predicate."""

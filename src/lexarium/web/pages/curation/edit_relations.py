@@ -14,13 +14,13 @@ from lexarium.services.access.permissions import Permission
 from lexarium.services.curation import submissions
 from lexarium.services.records.lookup import find_names, get_published
 from lexarium.services.records.mentions import WantedMentions, load_mentions, translate_names
-from lexarium.services.records.relation_groups import sort_relation_types
 from lexarium.services.records.statement_view import ShownValue
 from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.pages.curation import revert
 from lexarium.web.pages.curation.record_picker import find_choices, prepend_selected
+from lexarium.web.pages.curation.relation_rows import list_types
 from lexarium.web.pages.form_fields import (
     get_int,
     get_required_version,
@@ -49,8 +49,9 @@ def show_form(page: Page) -> Response:
         record_id = page.find_record(snapshot)
         page.require(Permission.PROPOSE, record_id)
         current = get_published(snapshot, None, record_id)
-        types = current.record.collection.relation_types
-        internal_types = {name: types[name] for name in sort_relation_types(types) if not types[name].is_mapping}
+        used_types = {relation.relation for relation in current.record.relations}
+        internal_types = list_types(current.record.collection, used_types)
+        mapping_types = list_types(current.record.collection, used_types, is_mapping=True)
         selected_type = internal_types.get(values["relation"]) or next(iter(internal_types.values()), None)
         targets = selected_type.targets[current.record.collection.name] if selected_type else ()
         choices = find_choices(page.site, values["q"], targets, record_id) if targets else []
@@ -60,7 +61,7 @@ def show_form(page: Page) -> Response:
             "newer_versions": revert.list_newer_versions(snapshot, current, get_int(page.fields, "version")),
             "related": _list_relations(snapshot, current.record, page),
             "internal_types": internal_types,
-            "mapping_types": [(name, item.label) for name, item in types.items() if item.is_mapping],
+            "mapping_types": [(name, item.label) for name, item in mapping_types.items()],
             "selected_type": selected_type,
             "choices": prepend_selected(snapshot, qualify_sibling(record_id, values["target"]), choices)
             if targets

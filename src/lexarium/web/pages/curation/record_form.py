@@ -231,8 +231,9 @@ def _render_form(page: Page, form: RecordForm, key: str = "") -> Response:
     with page.read() as snapshot:
         classes = page.site.list_classes(snapshot, next(iter(collection.class_fields.values()), ""))
     form_fields = record_fields.list_form_fields(collection)
-    relation_types = relation_rows.list_types(collection) if form.record_id is None else {}
     rows = relation_rows.parse_rows(page.fields)
+    used_types = {row.type_name for row in rows}
+    relation_types = relation_rows.list_types(collection, used_types) if form.record_id is None else {}
     language_fields = {lang: record_fields.list_language_fields(collection, lang) for lang in form.languages}
     context = {
         "form": form,

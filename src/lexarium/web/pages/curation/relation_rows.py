@@ -1,12 +1,13 @@
 """Rows of relations in the form of a new record: a type, and the name or id of a target."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
 from lexarium.domain.identifiers import get_local_id, qualify_id
 from lexarium.domain.schema.collections import Collection
+from lexarium.domain.schema.predicates import IMPLIED_PREDICATES
 from lexarium.domain.schema.relation_types import RelationType
 from lexarium.domain.text.characters import find_control_char, name_key
 from lexarium.services.records.lookup import find_existing_ids
@@ -30,10 +31,18 @@ class RelationRow:
     target: str
 
 
-def list_types(collection: Collection) -> dict[str, RelationType]:
-    """Return the relation types to other records of the vocabulary, the most important first."""
+def list_types(collection: Collection, used: Container[str], *, is_mapping: bool = False) -> dict[str, RelationType]:
+    """Return the relation types to offer, the most important first: mappings, or those to records of the vocabulary.
+
+    Those that follow from others are offered only if they are used.
+    """
     types = collection.relation_types
-    return {name: types[name] for name in sort_relation_types(types) if not types[name].is_mapping}
+    return {
+        name: types[name]
+        for name in sort_relation_types(types)
+        if types[name].is_mapping == is_mapping
+        and (types[name].predicate not in IMPLIED_PREDICATES or name in used)
+    }
 
 
 def parse_rows(fields: FormValues) -> list[RelationRow]:
@@ -75,8 +84,8 @@ def resolve(
 
 
 def _find_targets(site: Site, snapshot: Snapshot, collection: Collection, row: RelationRow) -> list[str]:
-    relation_type = list_types(collection).get(row.type_name)
-    if relation_type is None:
+    relation_type = collection.relation_types.get(row.type_name)
+    if relation_type is None or relation_type.is_mapping:
         return []
     match = _NAME_WITH_ID.fullmatch(row.target)
     for local_id in [match.group(1)] if match else []:
