@@ -35,13 +35,23 @@ subset: rare
 subset: common
 is_a: D:1
 """
+FLOWERS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix ex: <http://flowers.example/> .
+ex:s a skos:ConceptScheme ; skos:prefLabel "Flowers"@en ; skos:hasTopConcept ex:rose, ex:tulip .
+ex:rose a skos:Concept ; skos:prefLabel "rose"@en ; skos:narrower ex:dog-rose .
+ex:dog-rose a skos:Concept ; skos:prefLabel "dog rose"@en ; skos:topConceptOf ex:s .
+ex:tulip a skos:Concept ; skos:prefLabel "tulip"@en .
+ex:daisy a skos:Concept ; skos:prefLabel "daisy"@en ; skos:narrower ex:oxeye .
+ex:oxeye a skos:Concept ; skos:prefLabel "oxeye"@en .
+ex:orchid a skos:Concept ; skos:prefLabel "orchid"@en ; skos:inScheme ex:s .
+ex:meadow ex:altitude "low" .
+"""
 
 
 @pytest.fixture(scope="module")
 def server(new_url: DatabaseUrlFactory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Server with a SKOS and an OBO vocabulary."""
+    """Server with two SKOS vocabularies and one in OBO."""
     url, folder = new_url("sqlite"), tmp_path_factory.mktemp("files")
-    for name, text in (("colours.ttl", COLOURS), ("diseases.obo", DISEASES)):
+    for name, text in (("colours.ttl", COLOURS), ("diseases.obo", DISEASES), ("flowers.ttl", FLOWERS)):
         (folder / name).write_text(text)
         completed = run_cli("import", folder / name, "--vocabulary", name.partition(".")[0], "--database", url)
         assert completed.returncode == 0, completed.stderr
@@ -104,6 +114,23 @@ def test_a_tree_can_be_expanded_completely(server: Server) -> None:
     assert "Collapse all" in body
 
 
+def test_top_level_terms_are_those_the_file_names_and_those_with_only_children(server: Server) -> None:
+    body = get_page(server, "/browse/concept/tree?vocabulary=flowers")
+    assert list_tree_names(body) == ["daisy", "rose", "tulip"]
+    assert "3 top-level concepts" in body
+    assert "1 concept not in the hierarchy" in body
+    assert ">orchid<" in get_page(server, "/statistics/gaps/apart?collection=concept&vocabulary=flowers")
+    home = get_page(server, "/vocabularies/flowers").partition("Top-level terms")[2].partition("Contents")[0]
+    assert list(dict.fromkeys(re.findall(r'<a href="/id/[^"]+" aria-label="(\w+):', home))) == ["daisy", "rose", "tulip"]
+    assert '/browse/concept/tree?vocabulary=flowers">Full hierarchy<' in home
+
+
+def test_the_home_of_a_vocabulary_shows_no_internal_statements(server: Server) -> None:
+    home = get_page(server, "/vocabularies/flowers")
+    assert "altitude" in home
+    assert "lexarium:" not in home
+
+
 def test_a_tree_is_filtered_by_name_and_shows_ancestors(server: Server) -> None:
     path = "/browse/concept/tree?vocabulary=colours"
     body = get_page(server, f"{path}&q=rub")
@@ -125,8 +152,8 @@ def test_the_pane_beside_a_tree_describes_the_selected_record(server: Server) ->
 def test_each_import_is_one_entry_with_its_vocabulary(server: Server) -> None:
     body = get_page(server, "/")
     changes = re.findall(r'class="did">imported</span>\s*<span><a href="([^"]+)">(\d+) changes</a>', body)
-    assert [int(count) for _, count in changes] == [4, 10]
-    page = get_page(server, changes[0][0])
+    assert [int(count) for _, count in changes] == [9, 4, 10]
+    page = get_page(server, changes[1][0])
     assert "4 changes" in page
     assert ">lymphoma</a>" in page
 

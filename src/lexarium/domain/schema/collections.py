@@ -334,6 +334,11 @@ class Collection:
         return tuple(name for name, predicate in self.relation_predicates.items() if predicate in GROUPING_PREDICATES)
 
     @cached_property
+    def top_types(self) -> tuple[str, ...]:
+        """Names of the relation types that state that a record is at the top of a hierarchy."""
+        return tuple(name for name, predicate in self.relation_predicates.items() if predicate == "skos:topConceptOf")
+
+    @cached_property
     def relation_lists(self) -> dict[str, RelationList]:
         """Lists of related records in the v-alpha `?id=` shape, by key."""
         lists = (

@@ -11,14 +11,17 @@ from lexarium.domain.record import ALIAS_SCOPES, SOURCE, TYPE, Record
 from lexarium.domain.record_texts import list_language_texts
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.schema.model import Slot
-from lexarium.domain.schema.predicates import TRANSLATION_SOURCE, SlotRole, expand_predicate
+from lexarium.domain.schema.predicates import SlotRole, expand_predicate
 from lexarium.domain.statement import Node, Reference, Statement, Text
 from lexarium.domain.vocabulary import VOCABULARIES
+from lexarium.formats.resources import OTHER_RESOURCE
 
 # Shown in words beside the record.
 _FLAG = "flag_for_curator"
 # Shown with the definition, and beside the collection.
 _OTHER_PLACES = frozenset({SOURCE, TYPE})
+# Predicates that only the program needs, such as how a file was written.
+_INTERNAL = "lexarium:"
 
 
 @dataclass(frozen=True)
@@ -140,16 +143,16 @@ class StatementView:
     def _show_undeclared(self, statements: Iterable[Statement]) -> list[ShownStatements]:
         return [
             ShownStatements(
-                self._labels.get(predicate, predicate),
+                "other resources" if predicate == OTHER_RESOURCE else self._labels.get(predicate, predicate),
                 [self._show_value(item) for item in group],
                 link=find_predicate_link(predicate),
             )
             for predicate, group in _group(statements).items()
+            if predicate == OTHER_RESOURCE or not predicate.startswith(_INTERNAL)
         ]
 
     def _show_value(self, statement: Statement, slot: Slot | None = None) -> ShownValue:
-        shown_qualifiers = [item for item in statement.qualifiers if item.predicate != TRANSLATION_SOURCE]
-        value, qualifiers = statement.value, self._show_undeclared(shown_qualifiers)
+        value, qualifiers = statement.value, self._show_undeclared(statement.qualifiers)
         if isinstance(value, Node):
             parts = self._show_undeclared(value.statements)
             # The label of a blank node has no meaning outside of its file.

@@ -141,7 +141,7 @@ class CatalogueStatistics(HierarchyStatistics):
         return is_same_catalogue and position.revision <= min(self.position.revision, self.hierarchy_position.revision)
 
     def list_hierarchies(self) -> list[str]:
-        """Return the collections in which some records are below others."""
+        """Return the collections that have records at the top of a hierarchy."""
         return [name for name, sample in self.root_ids.items() if sample.total or self.cycle_members[name]]
 
     def get_issue(self, issue: str, collection: str | None) -> IdSample:
@@ -276,9 +276,10 @@ class StatisticsCache:
             for name, relation_types in COLLECTIONS.hierarchies.items():
                 if not self._running_counts.totals["collection"][name, name]:
                     continue
-                root_ids[name] = hierarchy_queries.find_roots(snapshot, name, relation_types, _MAX_LISTED)
+                scope = snapshot, name, relation_types, COLLECTIONS[name].top_types, _MAX_LISTED
+                root_ids[name] = hierarchy_queries.find_roots(*scope)
                 if _has_expected_hierarchy(name, relation_types[0]) or root_ids[name].total or cycle_members[name]:
-                    orphans[name] = hierarchy_queries.find_orphans(snapshot, name, relation_types, _MAX_LISTED)
+                    orphans[name] = hierarchy_queries.find_orphans(*scope)
             position = read_position(snapshot)
             groups = {name: _find_groups(snapshot, item) for name, item in COLLECTIONS.items() if item.grouping_types}
         issues = {"repeated": IdSample(duplicate_ids, len(duplicate_ids)), "apart": _join_samples(orphans)}

@@ -103,23 +103,36 @@ def find_duplicate_names(connection: Connection, collections: Sequence[str], lim
     return [record for records in records_by_key.values() if len(records) > 1 for record in records]
 
 
-def find_orphans(connection: Connection, collection: str, type_names: Sequence[str], limit: int) -> IdSample:
-    """Return the published records without parents and children in these hierarchies."""
+def find_orphans(
+    connection: Connection, collection: str, type_names: Sequence[str], top_types: Sequence[str], limit: int
+) -> IdSample:
+    """Return the published records without parents and children in these hierarchies that `find_roots` leaves out."""
     has_none = ~_has_relation(_UP, type_names) & ~_has_relation(_DOWN, type_names)
     has_only_unpublished = (
         _is_next_to_unpublished(collection, type_names)
         & ~_has_published(_UP, type_names)
         & ~_has_published(_DOWN, type_names)
     )
-    return _sample(connection, collection, has_none | has_only_unpublished, limit)
+    return _sample(connection, collection, (has_none | has_only_unpublished) & ~_is_top(top_types), limit)
 
 
-def find_roots(connection: Connection, collection: str, type_names: Sequence[str], limit: int) -> IdSample:
-    """Return the published records that have children but no parents in these hierarchies."""
-    is_near_unpublished = _is_next_to_unpublished(collection, type_names)
-    is_root = ~is_near_unpublished & ~_has_relation(_UP, type_names) & _has_relation(_DOWN, type_names)
-    is_published_root = is_near_unpublished & ~_has_published(_UP, type_names) & _has_published(_DOWN, type_names)
+def find_roots(
+    connection: Connection, collection: str, type_names: Sequence[str], top_types: Sequence[str], limit: int
+) -> IdSample:
+    """Return the published records without parents in these hierarchies that have children.
+
+    Relations of `top_types` state that a record is at the top even if it has no children.
+    """
+    is_near_unpublished, is_top = _is_next_to_unpublished(collection, type_names), _is_top(top_types)
+    is_root = ~is_near_unpublished & ~_has_relation(_UP, type_names) & (_has_relation(_DOWN, type_names) | is_top)
+    is_published_root = (
+        is_near_unpublished & ~_has_published(_UP, type_names) & (_has_published(_DOWN, type_names) | is_top)
+    )
     return _sample(connection, collection, is_root | is_published_root, limit)
+
+
+def _is_top(type_names: Sequence[str]) -> ColumnElement[bool]:
+    return _has_relation(_UP, type_names) if type_names else false()
 
 
 def find_tree_nodes(connection: Connection, record_ids: Sequence[str], type_names: Sequence[str]) -> list[TreeNode]:

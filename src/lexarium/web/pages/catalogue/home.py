@@ -87,10 +87,12 @@ def _build_map(page: Page, snapshot: Snapshot, summary: VocabularySummary) -> di
         top_terms = browse.list_top_terms(snapshot, collection, root_ids, page.languages)
     maps = build_class_maps(statistics, classes, browse.group_by_class(snapshot, top_terms))
     if maps:
-        return {"maps": maps, "counting": False, "map_heading": "Classes and their top-level terms"}
+        heading = "Classes and their top-level terms"
+        return {"maps": maps, "counting": False, "map_heading": heading, "map_collection": collection}
     if collection is not None:
         top_terms = browse.add_children(snapshot, collection, top_terms[:MAX_TERM_TILES], page.languages)
-    return {"maps": build_term_maps(top_terms), "counting": False, "map_heading": "Top-level terms"}
+    maps = build_term_maps(top_terms)
+    return {"maps": maps, "counting": False, "map_heading": "Top-level terms", "map_collection": collection}
 
 
 def _list_recent(snapshot: Snapshot, page: Page) -> list[WriteEntry]:

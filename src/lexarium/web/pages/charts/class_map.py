@@ -17,6 +17,8 @@ from lexarium.web.template_filters import browse_path, record_path
 
 _MAX_TILES = 40
 MAX_TERM_TILES = 10
+# Children that a term without any counts as having.
+_LEAF_WEIGHT = 0.25
 _WIDE_SIZE, _NARROW_SIZE = (960, 340), (340, 460)
 _MARGIN = 1.5
 # Between these a browser may break a line.
@@ -95,6 +97,8 @@ def build_class_maps(
 
 def build_term_maps(items: Sequence[TreeItem]) -> list[dict[str, Any]]:
     """Return treemaps of top-level terms (at most MAX_TERM_TILES) by their children, or none if none has any."""
+    if not any(item.node.child_count for item in items):
+        return []
     return _lay_out(
         [
             TreemapTile(
@@ -106,9 +110,8 @@ def build_term_maps(items: Sequence[TreeItem]) -> list[dict[str, Any]]:
                 [(child.node.id, _get_name(child)) for child in item.children],
             )
             for item in items
-            if item.node.child_count
         ],
-        lambda tile: math.sqrt(tile.count),
+        lambda tile: math.sqrt(tile.count or _LEAF_WEIGHT),
     )
 
 
