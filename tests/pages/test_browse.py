@@ -121,7 +121,11 @@ def test_top_level_terms_are_those_the_file_names_and_those_with_only_children(s
     assert "1 concept not in the hierarchy" in body
     assert ">orchid<" in get_page(server, "/statistics/gaps/apart?collection=concept&vocabulary=flowers")
     home = get_page(server, "/vocabularies/flowers").partition("Top-level terms")[2].partition("Contents")[0]
-    assert list(dict.fromkeys(re.findall(r'<a href="/id/[^"]+" aria-label="(\w+):', home))) == ["daisy", "rose", "tulip"]
+    assert list(dict.fromkeys(re.findall(r'<a href="/id/[^"]+" aria-label="(\w+):', home))) == [
+        "daisy",
+        "rose",
+        "tulip",
+    ]
     assert '/browse/concept/tree?vocabulary=flowers">Full hierarchy<' in home
 
 

@@ -31,9 +31,7 @@ BLANK_LABEL = "lexarium"
 _NAMESPACE = re.compile(r"(.*[/#:_=])[^/#:_=]+")
 _SLUG_CHARS = re.compile(r"[^a-z0-9]+")
 # Parts of IRIs that say nothing about which vocabulary is meant.
-_GENERIC_SLUGS = frozenset(
-    "concept-scheme conceptscheme concepts id ontology scheme skos taxonomy terms thesaurus vocab vocabulary".split()
-)
+_GENERIC_SLUG = re.compile("(?:concept-?)?scheme|concepts|id|ontology|skos|taxonomy|terms|thesaurus|vocab(?:ulary)?")
 
 
 @dataclass(slots=True)
@@ -147,4 +145,4 @@ def make_iri_slug(iri: str) -> str:
     """
     host, *path = re.split("[/#]", iri.rpartition("://")[2].rstrip("/#"))
     slugs = (make_slug(part.partition(".")[0]) for part in reversed((path or [host])[-2:]))
-    return next((slug for slug in slugs if slug and slug not in _GENERIC_SLUGS), "")
+    return next((slug for slug in slugs if slug and not _GENERIC_SLUG.fullmatch(slug)), "")

@@ -40,8 +40,7 @@ def list_types(collection: Collection, used: Container[str], *, is_mapping: bool
     return {
         name: types[name]
         for name in sort_relation_types(types)
-        if types[name].is_mapping == is_mapping
-        and (types[name].predicate not in IMPLIED_PREDICATES or name in used)
+        if types[name].is_mapping == is_mapping and (types[name].predicate not in IMPLIED_PREDICATES or name in used)
     }
 
 
