@@ -1,6 +1,7 @@
 """`lexarium vocabulary`: vocabularies are listed, added, changed, removed, restored and purged."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,20 @@ def colours_url(new_url: DatabaseUrlFactory, tmp_path: Path) -> str:
     assert "colours:red broader colours:colour" in result.stderr
     assert "colours:pale: has no name" in result.stderr
     return url
+
+
+def test_counts_of_commands_are_without_the_head_records_of_vocabularies(colours_url: str, tmp_path: Path) -> None:
+    copies = [f"sqlite:///{tmp_path}/{name}.db" for name in ("restored", "copied")]
+    commands = (
+        ("check", "--database", colours_url),
+        ("backup", tmp_path / "backup.db", "--database", colours_url),
+        ("restore", tmp_path / "backup.db", "--database", copies[0]),
+        ("copy", colours_url, copies[1]),
+        ("reindex", "--database", colours_url),
+    )
+    for command in commands:
+        result = run_cli(*command)
+        assert re.findall(r"(\d+) records", result.stdout) == ["2"], (command, result)
 
 
 def test_check_names_relations_to_missing_records(colours_url: str) -> None:

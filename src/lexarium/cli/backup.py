@@ -14,4 +14,4 @@ def run(file: Annotated[Path, typer.Argument(help="File to create.")], database:
     """Back up the catalogue to a new file and verify it. Servers may keep running."""
     with progress_bar() as progress:
         result = create_backup(open_database(database, must_exist=True), file, progress)
-    out.print(f"Backed up revision {result.position.revision} to {file}: {result.rows['record']:,} records.")
+    out.print(f"Backed up revision {result.position.revision} to {file}: {result.records:,} records.")

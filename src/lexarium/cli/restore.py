@@ -27,5 +27,5 @@ def run(
             update_index(store)
         finally:
             store.close()  # now, so that a failed restore leaves no files beside it
-    summary = f"revision {copy_result.position.revision}, {copy_result.rows['record']:,} records"
+    summary = f"revision {copy_result.position.revision}, {copy_result.records:,} records"
     out.print(f"{store.location} was restored from {file}: {summary}.")

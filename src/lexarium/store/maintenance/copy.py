@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Table, exists, insert, select, update
+from sqlalchemy import Connection, Table, exists, func, insert, select, update
 
 from lexarium.domain.errors import Conflict, StoreError
 from lexarium.domain.progress import ProgressCallback
+from lexarium.domain.schema.collections import VOCABULARY
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.position import Position
 from lexarium.store.records import STREAM_OPTIONS, count_rows
-from lexarium.store.schema import catalogue_table, lease_table, metadata
+from lexarium.store.schema import catalogue_table, lease_table, metadata, record_table
 
 # The position is copied last, and leases belong to running processes.
 _TABLES = [table for table in metadata.sorted_tables if table not in (catalogue_table, lease_table)]
@@ -25,6 +26,8 @@ class CopyResult:
 
     position: Position
     rows: dict[str, int]
+    # Without the head records of vocabularies.
+    records: int
 
 
 def copy_tables(
@@ -65,7 +68,9 @@ def copy_tables(
         target.backend.finish_copy(connection)
         if require_idle:
             _require_unchanged(source, read_position(snapshot))
-        return CopyResult(read_position(snapshot), totals)
+        is_counted = record_table.c.collection != VOCABULARY.name
+        records = snapshot.execute(select(func.count()).select_from(record_table).where(is_counted)).scalar_one()
+        return CopyResult(read_position(snapshot), totals, records)
 
 
 def _iter_rows(database: Database, connection: Connection, table: Table, digest: Any) -> Iterator[list[Any]]:
