@@ -8,6 +8,8 @@ from tests.support.polling import DEADLINE_SECONDS
 
 
 def apply_overrides() -> None:
-    """Hash passwords cheaply, and let searches wait longer for the index."""
+    """Hash passwords cheaply, let searches wait longer for the index, and let idle servers look for changes seldom."""
     passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     indexer._WAIT_SECONDS = indexer._FIRST_BUILD_WAIT_SECONDS = DEADLINE_SECONDS / 10
+    # A search wakes the indexer when it needs it.
+    indexer._POLL_SECONDS = 0.1

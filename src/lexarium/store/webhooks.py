@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, case, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
 
 from lexarium.domain.change import Action
 from lexarium.domain.webhook import MAX_BACKOFF_MS, Webhook, WebhookDelivery
@@ -15,6 +15,17 @@ MAX_DELIVERIES = 1_000
 
 _webhook, _delivery = webhook_table.c, delivery_table.c
 _REVISION = select(catalogue_table.c.revision).scalar_subquery()
+# Built once, because every server runs it several times a second.
+# A due time beyond any backoff was set by a clock that has been set back since.
+_DUE = (
+    select(webhook_table)
+    .where(
+        _webhook.disabled.is_(None),
+        (_webhook.due <= bindparam("at")) | (_webhook.due > bindparam("latest")),
+        _webhook.seq < _REVISION,
+    )
+    .order_by(_webhook.seq)
+)
 
 
 def add(transaction: Transaction, webhook: Webhook) -> None:
@@ -36,10 +47,7 @@ def list_all(connection: Connection) -> list[Webhook]:
 
 def list_due(connection: Connection, *, at: int) -> list[Webhook]:
     """Return the webhooks that have changes to deliver now, the one furthest behind first."""
-    # A due time beyond any backoff was set by a clock that has been set back since.
-    is_due = (_webhook.due <= at) | (_webhook.due > at + 2 * MAX_BACKOFF_MS)
-    is_pending = _webhook.disabled.is_(None) & is_due & (_webhook.seq < _REVISION)
-    rows = connection.execute(select(webhook_table).where(is_pending).order_by(_webhook.seq))
+    rows = connection.execute(_DUE, {"at": at, "latest": at + 2 * MAX_BACKOFF_MS})
     return [_to_webhook(row) for row in rows]
 
 

@@ -121,9 +121,10 @@ class Indexer:
 
     def advance_to(self, position: Position, progress: ProgressCallback = ignore_progress) -> int:
         """Bring the index to a position, unless another process writes it; return the number of changes applied."""
-        self._open()
+        path = self._folder.current_path()
+        self._open(path)
         index = self._index
-        must_rebuild = self._is_broken or self._folder.current_path() is None
+        must_rebuild = self._is_broken or path is None
         if index is None or must_rebuild or index.snapshot.position.epoch != position.epoch:
             self._rebuild_unless_busy(progress)
         elif _is_behind(index.snapshot, position):
@@ -163,7 +164,7 @@ class Indexer:
         except search_index.IndexLocked:
             raise IndexNotReady("Another process is building the search index.") from None
         self._is_broken = False
-        self._open()
+        self._open(self._folder.current_path())
         return done
 
     def _index_all(self, writer: search_index.SearchIndexWriter, progress: ProgressCallback) -> int:
@@ -229,9 +230,8 @@ class Indexer:
         except LexariumError:
             return False
 
-    def _open(self) -> None:
-        """Open the current index if it was replaced."""
-        path = self._folder.current_path()
+    def _open(self, path: Path | None) -> None:
+        """Open the current index, at this path, if it was replaced."""
         if path is None or (self._index is not None and self._index.path == path):
             return
         self._release_writer()

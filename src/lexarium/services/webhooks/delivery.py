@@ -83,8 +83,9 @@ class DeliveryWorker:
         self._running = {key: future for key, future in self._running.items() if future not in finished}
         with self._database.read(from_primary=True) as snapshot:
             due = [webhook for webhook in webhooks.list_due(snapshot, at=now_ms()) if webhook.id not in self._running]
-            lease = leases.find(snapshot, _LEASE_NAME)
-        if (due or self._running) and self._acquire_lease(lease):
+            is_idle = not due and not self._running
+            lease = None if is_idle else leases.find(snapshot, _LEASE_NAME)
+        if not is_idle and self._acquire_lease(lease):
             for webhook in due:
                 self._running[webhook.id] = threads.submit(self._deliver, webhook)
         for future in finished:
