@@ -114,9 +114,17 @@ def test_a_page_is_compressed_if_the_client_accepts_it(sample: Server) -> None:
     assert response.headers["vary"] == "Accept-Encoding"
 
 
+def test_metadata_of_a_vocabulary_is_grouped_and_its_properties_are_short(sample: Server) -> None:
+    page = get_page(sample, "/vocabularies/settings")
+    assert page.count("<dt>title</dt>") == 1
+    assert {"Untersuchungsrahmen", "Entornos de investigación"} <= set(re.findall(r">([^<>]+)</span>", page))
+    assert "vann:preferredNamespacePrefix" in page
+    assert ">http://purl.org/vocab/vann/" not in page
+
+
 def test_an_error_is_a_page_for_browsers_and_json_for_api_clients(sample: Server) -> None:
-    assert "Not found." in get_page(sample, "/nothing/here", 404)
-    assert sample.get("/nothing/here").json["detail"] == "Not found."
+    assert "There is nothing at this address." in get_page(sample, "/nothing/here", 404)
+    assert sample.get("/nothing/here").json["detail"] == "There is nothing at this address."
     assert sample.request("POST", "/", {"Accept": "text/html"}).status == 405
 
 

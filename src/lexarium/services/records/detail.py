@@ -171,14 +171,13 @@ def list_metadata(snapshot: Snapshot, slug: str) -> list[ShownStatements]:
     if change is None:
         return []
     record = change.to_record()
-    texts = [
-        text for text in list_language_texts(record) if text.text not in (record.fields["name"], record.definition)
-    ]
-    translations = [
-        ShownStatements("title" if text.field == "name" else text.field, [ShownValue(text.text, text.lang)])
-        for text in texts
-    ]
-    return [*translations, *StatementView(record, {}, {}).list_other_statements()]
+    translations: dict[str, list[ShownValue]] = {}
+    for text in list_language_texts(record):
+        if text.text not in (record.fields["name"], record.definition):
+            label = "title" if text.field == "name" else text.field
+            translations.setdefault(label, []).append(ShownValue(text.text, text.lang))
+    shown = [ShownStatements(label, values) for label, values in translations.items()]
+    return [*shown, *StatementView(record, {}, {}).list_other_statements()]
 
 
 def list_history(snapshot: Snapshot, record_id: str, newest_version: int, limit: int) -> list[HistoryEntry]:

@@ -143,13 +143,16 @@ class StatementView:
     def _show_undeclared(self, statements: Iterable[Statement]) -> list[ShownStatements]:
         return [
             ShownStatements(
-                "other resources" if predicate == OTHER_RESOURCE else self._labels.get(predicate, predicate),
+                "other resources" if predicate == OTHER_RESOURCE else self._get_label(predicate),
                 [self._show_value(item) for item in group],
                 link=find_predicate_link(predicate),
             )
             for predicate, group in _group(statements).items()
             if predicate == OTHER_RESOURCE or not predicate.startswith(_INTERNAL)
         ]
+
+    def _get_label(self, predicate: str) -> str:
+        return self._labels.get(predicate) or self._prefixes.contract(predicate) or predicate
 
     def _show_value(self, statement: Statement, slot: Slot | None = None) -> ShownValue:
         value, qualifiers = statement.value, self._show_undeclared(statement.qualifiers)

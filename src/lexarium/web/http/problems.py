@@ -69,7 +69,7 @@ def describe_error(error: Exception) -> ErrorDescription:
     extensions: dict[str, Any] = {}
     if isinstance(error, HTTPException):
         status, own_headers = error.status_code, error.headers or {}
-        detail = "Not found." if status == 404 else f"{error.detail}."
+        detail = "There is nothing at this address." if status == 404 else f"{error.detail}."
     elif isinstance(error, HTTPProblem):
         status, detail, extensions, own_headers = error.status, str(error), error.extensions, error.headers
     elif isinstance(error, LexariumError):
