@@ -51,6 +51,7 @@ from lexarium.store.schema import (
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.imports import build_log_entry, save_entries
 from tests.support.server import run_cli
+from tests.support.vocabularies import create_vocabulary
 
 Corruption = Callable[[Connection], object]
 
@@ -401,6 +402,19 @@ def test_inconsistencies_between_index_and_catalogue_are_reported(
     writing.commit(IndexPosition(position.epoch, position.revision))
     writing.close()
     assert any(message in problem for problem in check_index(database, index).problems)
+
+
+def test_the_index_of_a_catalogue_that_has_only_vocabularies_is_checked(
+    new_url: DatabaseUrlFactory, tmp_path: Path
+) -> None:
+    database = open_database(new_url("sqlite"))
+    create_vocabulary(database, "birds")
+    indexer = Indexer(database, str(tmp_path))
+    indexer.catch_up()
+    indexer.stop()
+    report = check_index(database, tmp_path)
+    assert (report.problems, report.remarks) == ([], [])
+    database.close()
 
 
 def test_an_unreadable_index_is_reported(database: Database, index: Path) -> None:

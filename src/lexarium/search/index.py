@@ -150,6 +150,8 @@ class IndexSnapshot(NamedTuple):
     def find_records(self, record_ids: Sequence[str]) -> dict[str, list[IndexedRecord]]:
         """Return the documents of records, by record id."""
         indexed: dict[str, list[IndexedRecord]] = {}
+        if not record_ids:
+            return indexed
         query = Query.term_set_query(self.schema, "record", list(record_ids))
         with translated_errors:
             for _, address in self.searcher.search(query, _MAX_DUPLICATES * len(record_ids), count=False).hits:
