@@ -55,6 +55,7 @@ bench: develop
 	$(BIN)/python -m benchmarks.import_export
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.pages
+	$(BIN)/python -m benchmarks.growth
 
 torture: develop
 	$(BIN)/python -m torture.crash

@@ -22,7 +22,7 @@ COLLECTION_PATH = "/api/v-alpha/concept"
 def prepare_lexarium(catalogue: BenchmarkCatalogue, folder: Path, _: Tools) -> ServerSpec:
     """Import the catalogue into a new database."""
     database = build_sqlite_url(folder)
-    _import_records(folder, database, catalogue.classes, catalogue.concepts)
+    import_records(folder, database, catalogue.classes, catalogue.concepts)
     record_path = f"{COLLECTION_PATH}?id={catalogue.sample_record['id']}"
     return replace(build_server(folder, database), record_path=record_path)
 
@@ -30,8 +30,18 @@ def prepare_lexarium(catalogue: BenchmarkCatalogue, folder: Path, _: Tools) -> S
 def import_generated(folder: Path, database: str, count: int, role: str = "curator") -> tuple[list[Record], str]:
     """Import generated records into a new database; return them, and a token with a role."""
     records = list(generate_search_records(count))
-    _import_records(folder, database, CLASSES, records)
+    import_records(folder, database, CLASSES, records)
     return records, create_token(database, role)
+
+
+def import_records(folder: Path, database: str, classes: Iterable[Record], concepts: Iterable[Record]) -> None:
+    """Import classes and concepts into a new database."""
+    paths = folder / "concept_class.json", folder / "concept.json"
+    for path, records in zip(paths, (classes, concepts), strict=True):
+        write_array(records, path)
+    run_cli("import", *map(str, paths), "--database", database)
+    for path in paths:
+        path.unlink()
 
 
 def create_token(database: str, role: str) -> str:
@@ -65,12 +75,3 @@ def build_server(folder: Path, database: str) -> ServerSpec:
 def build_sqlite_url(folder: Path) -> str:
     """Return the URL of the SQLite database in a folder."""
     return f"sqlite:///{folder / 'catalogue.db'}"
-
-
-def _import_records(folder: Path, database: str, classes: Iterable[Record], concepts: Iterable[Record]) -> None:
-    paths = folder / "concept_class.json", folder / "concept.json"
-    for path, records in zip(paths, (classes, concepts), strict=True):
-        write_array(records, path)
-    run_cli("import", *map(str, paths), "--database", database)
-    for path in paths:
-        path.unlink()
