@@ -55,6 +55,24 @@ def test_an_invalid_draft_is_rejected_whatever_the_record_contains(
 
 
 @pytest.mark.parametrize(
+    ("collection", "fields", "detail"),
+    [
+        ("concept", {"definition": "x"}, "definition is not an editable field. Did you mean definition_text?"),
+        ("concept", {"alias": "x"}, "alias is not an editable field. Did you mean aliases?"),
+        ("disorder", {"definition_text": "x"}, "definition_text is not an editable field. Did you mean definition?"),
+        ("citation", {"citation_pmd": "1"}, "citation_pmd is not an editable field. Did you mean fields/citation_pmid?"),
+        ("concept", {"colour": "x"}, "colour is not an editable field."),
+    ],
+)
+def test_a_field_that_is_nearly_known_is_suggested(
+    shared_server: Server, admin: str, collection: str, fields: dict[str, str], detail: str
+) -> None:
+    response = send(shared_server, admin, f"POST /{collection}", {"name": "x", **fields})
+    assert response.status == 422
+    assert response.json["errors"][0]["detail"] == detail
+
+
+@pytest.mark.parametrize(
     ("path", "body", "status"),
     [
         ("/proposals", {"collection": "concept", "record": "\x00", "change": {"name": "x"}}, 404),

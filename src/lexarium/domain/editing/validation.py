@@ -1,8 +1,9 @@
 """Validate drafts; report all problems at once."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from typing import Annotated, Any, Literal
 
@@ -44,7 +45,7 @@ def validate_valpha_draft(collection: Collection, values: Mapping[str, Any], *, 
     try:
         draft = model.model_validate_strings(client_values) if from_form else model.model_validate(client_values)
     except ValidationError as error:
-        raise _to_invalid_input(collection, error) from None
+        raise _to_invalid_input(collection, model, error) from None
     return draft.model_dump()
 
 
@@ -76,7 +77,7 @@ def validate_draft(
     try:
         validated = model.model_validate({**_mask_texts(collection, draft, known), **placeholders})
     except ValidationError as error:
-        problems += _to_invalid_input(collection, error).problems
+        problems += _to_invalid_input(collection, model, error).problems
     if problems:
         raise InvalidInput(f"Invalid {collection.label}.", problems)
     checked: Fields = {**validated.model_dump(), **unchanged, **texts}
@@ -413,13 +414,24 @@ def _check_integer_range(number: int | None) -> int | None:
     return number
 
 
-def _to_invalid_input(collection: Collection, error: ValidationError) -> InvalidInput:
+def _to_invalid_input(collection: Collection, model: type[BaseModel], error: ValidationError) -> InvalidInput:
     others = collection.editable_fields.keys() - collection.core_fields
-    problems = [
-        replace(problem, field=f"fields/{problem.field}") if problem.field in others else problem
-        for problem in to_field_problems(error)
-    ]
+    problems = []
+    for item, problem in zip(error.errors(include_url=False), to_field_problems(error), strict=True):
+        if item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
+            near = _find_near_field(collection, problem.field.removeprefix("fields/"), model.model_fields)
+            place = f"fields/{near}" if near in others else near
+            problems.append(replace(problem, detail=f"{problem.detail} Did you mean {place}?") if near else problem)
+        else:
+            problems.append(replace(problem, field=f"fields/{problem.field}") if problem.field in others else problem)
     return InvalidInput(f"Invalid {collection.label}.", problems)
+
+
+def _find_near_field(collection: Collection, name: str, known: Iterable[str]) -> str | None:
+    """Return the field that an unknown name probably means: the definition, or one that is spelled alike."""
+    if name in {"description", *(item.definition_field for item in COLLECTIONS.values())}:
+        return collection.definition_field
+    return next(iter(get_close_matches(name, known, 1)), None)
 
 
 def to_field_problems(error: ValidationError) -> list[FieldProblem]:
