@@ -60,7 +60,7 @@ def test_an_invalid_draft_is_rejected_whatever_the_record_contains(
         ("concept", {"definition": "x"}, "definition is not an editable field. Did you mean definition_text?"),
         ("concept", {"alias": "x"}, "alias is not an editable field. Did you mean aliases?"),
         ("disorder", {"definition_text": "x"}, "definition_text is not an editable field. Did you mean definition?"),
-        ("citation", {"citation_pmd": "1"}, "citation_pmd is not an editable field. Did you mean fields/citation_pmid?"),
+        ("citation", {"cite_pmid": "1"}, "cite_pmid is not an editable field. Did you mean fields/citation_pmid?"),
         ("concept", {"colour": "x"}, "colour is not an editable field."),
     ],
 )
