@@ -222,8 +222,8 @@ def test_the_csv_export_of_a_public_portal_is_read() -> None:
     assert parsed[0].complete_relations == [("ISA", "source")]
     assert [record.state for record in parsed] == [RecordState.PUBLISHED, RecordState.RETIRED]
     assert read_warnings(text) == [
-        "the column CUI (6) is not known; it was skipped. map it with --map",
-        "the column Semantic Types (7) is not known; it was skipped. map it with --map",
+        "the column CUI (6) is not known; it was skipped. map it with --map CUI=FIELD",
+        "the column Semantic Types (7) is not known; it was skipped. map it with --map 'Semantic Types=FIELD'",
     ]
 
 
@@ -262,9 +262,9 @@ def test_a_column_mapping_takes_precedence_over_column_titles() -> None:
     assert parsed.fields == {"name": "y", "definition_text": "z"}
     assert parsed.relations == [Relation("A:1", "PARTOF", "A:2")]
     assert read_warnings(text, CONCEPT, {"Begriff": "name", "Weg": "id"}) == [
-        "the column Name (2) is not known; it was skipped. map it with --map",
-        "the column Oberbegriff (4) is not known; it was skipped. map it with --map",
-        "the column Mehr (5) is not known; it was skipped. map it with --map",
+        "the column Name (2) is not known; it was skipped. map it with --map Name=FIELD",
+        "the column Oberbegriff (4) is not known; it was skipped. map it with --map Oberbegriff=FIELD",
+        "the column Mehr (5) is not known; it was skipped. map it with --map Mehr=FIELD",
         "there is no column Weg, which --map names",
     ]
 

@@ -368,10 +368,28 @@ def test_a_table_is_imported_into_the_vocabulary_with_most_of_its_records(
     assert (report.vocabulary, report.created, report.updated) == ("colours", {"term": 1}, {"term": 1})
     iris = write_table("more.tsv", "iri\tname\nhttps://example.org/terms/red\tscarlet\n")
     assert run_import(database, ImportRequest([iris])).vocabulary == "things"
-    unknown = write_table("unknown.csv", "id,name,hex\nCOL:0001,red,#f00\n")
+    unknown = write_table("unknown.csv", "id,name,hex code\nCOL:0001,red,#f00\n")
     with pytest.raises(ImportRejected) as refusal:
         run_import(database, ImportRequest([unknown]))
-    assert "the column hex is not known" in refusal.value.problems[0].detail
+    assert "the column hex code is not known" in refusal.value.problems[0].detail
+    assert "keep it with --map 'hex code=property'" in refusal.value.problems[0].detail
+
+
+def test_a_table_keeps_its_ids_whatever_the_vocabulary_mints(
+    database: Database, import_text: ImportText, write_table: WriteTable
+) -> None:
+    import_text("colours.obo", ONTOLOGY, "colours")
+    update_vocabulary(database, "colours", minting="COL:{n:04} from 9000")
+    table = write_table("more.csv", "id,name\nCOL:0001,scarlet\nCOL:0005,blue\nlocal-7,green\n")
+    report = run_import(database, ImportRequest([table], "colours"))
+    message = "keeps the id of the file, which is unlike those that the vocabulary mints (COL:{n:04} from 9000)"
+    assert [(kind.message, kind.count) for kind in report.warnings.kinds] == [(message, 1)]
+    assert read(database, "local-7").fields["name"] == "green"
+    assert run_import(database, ImportRequest([table], "colours")).warnings.count == 0
+    for text in ("name\npink\n", "id,name\n,pink\n"):
+        with pytest.raises(ImportRejected) as refusal:
+            run_import(database, ImportRequest([write_table("new.csv", text)], "colours"))
+        assert "an import mints no ids" in refusal.value.problems[0].detail
 
 
 def test_a_table_of_unknown_records_requires_the_vocabulary_option(

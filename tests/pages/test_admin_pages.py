@@ -375,9 +375,10 @@ def test_the_preview_page_names_its_own_form_fields_in_messages(curator: Browser
     assert "Line 1 must be COLUMN=FIELD" in extract_text(
         send_files(curator, [("concept.csv", b"name\nx\n")], 422, map="/etc/hostname")
     )
-    send_files(curator, [("concept.csv", b"name,mystery\nx,y\n")])
+    send_files(curator, [("concept.csv", b"name,my story,author's\nx,y,z\n")])
     text = extract_text(wait_for_upload(curator))
-    assert "map it with “Column mapping”" in text
+    assert "map it with “Column mapping” my story=FIELD" in text
+    assert "map it with “Column mapping” author's=FIELD" in text
     assert "--" not in text
     assert '<details class="otherwise" open><summary>Change import options' in curator.body
     send_files(curator, [("unknown", b"\x01\x02")])

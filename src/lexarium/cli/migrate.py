@@ -1,5 +1,6 @@
 """`lexarium migrate`"""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -45,7 +46,7 @@ def _print_backup(store: Database, made: UpgradeBackup) -> None:
     figures = f"{rows:,} rows, {made.size / 1e6:,.1f} MB, {made.seconds:.1f} s"
     out.print(f"Backed up the database to {made.file} and verified it ({figures}).")
     if path is None:
-        way = f"run `lexarium restore {made.file}` of the older Lexarium on an empty database"
+        way = f"run `lexarium restore {shlex.quote(str(made.file))}` of the older Lexarium on an empty database"
     else:
         way = f"remove {path}, {path}-wal and {path}-shm, rename the backup to {path}, and start the older Lexarium"
     out.print(f"To downgrade: stop the servers, {way}.")

@@ -85,17 +85,21 @@ class MintingRule:
         """Return the id with a number."""
         return f"{self.before}{number:0{self.width}d}{self.after}"
 
+    def has_form(self, record_id: str) -> bool:
+        """Return whether an id is as the rule mints them, with any number. Any id is where authors give them."""
+        if not (record_id.startswith(self.before) and record_id.endswith(self.after)):
+            return False
+        middle = record_id[len(self.before) : len(record_id) - len(self.after)]
+        return self.kind is not MintingKind.NUMBER or (middle.isascii() and middle.isdigit())
+
     def parse_number(self, record_id: str) -> int | None:
         """Return the number of an id that follows the rule, with any number of zeros, or None.
 
         Numbers outside the range are left out: they belong to somebody else's range.
         """
-        before, after = self.before, self.after
-        if self.kind is not MintingKind.NUMBER or not (record_id.startswith(before) and record_id.endswith(after)):
+        if self.kind is not MintingKind.NUMBER or not self.has_form(record_id):
             return None
-        digits = record_id[len(before) : len(record_id) - len(after)]
-        if not (digits.isascii() and digits.isdigit()):
-            return None
+        digits = record_id[len(self.before) : len(record_id) - len(self.after)]
         significant = digits.lstrip("0")
         number = int(significant or "0") if len(significant) <= _MAX_WIDTH else -1
         return number if self.first <= number <= self.limit else None

@@ -1,6 +1,7 @@
 """Match the columns of a table to fields by their titles."""
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,7 +147,8 @@ def match_columns(
     known_indexes = {column.index for column in columns}
     for index, title in enumerate(titles):
         if title and index not in known_indexes and column_mapping.get(title) != "":
-            message = f"the column {title} ({index + 1}) is not known; it was skipped. map it with --map"
+            remedy = f"map it with --map {shlex.quote(f'{title}=FIELD')}"
+            message = f"the column {title} ({index + 1}) is not known; it was skipped. {remedy}"
             warnings.add(message, is_loss=True)
     for title in column_mapping:
         if title not in titles:
@@ -169,5 +171,5 @@ def _reject_duplicates(columns: Iterable[Column], line: int) -> None:
         previous = seen.setdefault(column.field, column)
         if previous is not column and not column.is_multivalued:
             conflict = f"the columns {previous.index + 1} ({previous.title}) and {column.index + 1} ({column.title})"
-            hint = f"keep one of them, or say which with --map '{previous.title}={column.field}'"
+            hint = f"keep one of them, or say which with --map {shlex.quote(f'{previous.title}={column.field}')}"
             raise ParseError(f"{conflict} both seem to be the {column.field}: {hint}", line, 1)

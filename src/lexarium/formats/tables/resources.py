@@ -1,5 +1,6 @@
 """Read a table of any vocabulary as resources: each row is what it says of a record, and nothing else of it."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -177,11 +178,12 @@ class _Header:
                     (index + 1, f"{title} should mean {meaning!r}, which is neither a slot nor a predicate")
                 )
             else:
-                remedies = f"keep it with --map '{title}=property', or a slot or predicate instead of `property`"
-                message = f"the column {title} is not known: {remedies}; skip it with --map '{title}='"
+                keep, skip = shlex.quote(f"{title}=property"), shlex.quote(f"{title}=")
+                remedies = f"keep it with --map {keep}, or a slot or predicate instead of `property`"
+                message = f"the column {title} is not known: {remedies}; skip it with --map {skip}"
                 problems.append((index + 1, message))
         if not problems and not {ID, IRI} & {column.kind for column in columns}:
-            problems.append((1, "no column has the id of a record, such as `id` or `iri`"))
+            problems.append((1, "no column has the id of a record, such as `id` or `iri`; an import mints no ids"))
         return columns, problems or self._find_duplicates(columns)
 
     @staticmethod
@@ -195,7 +197,8 @@ class _Header:
             other = seen.setdefault((column.kind, column.parts), column)
             if other.title != column.title:
                 message = f"the columns {other.title} and {column.title} have the same meaning"
-                problems.append((column.index + 1, f"{message}: skip one with --map '{column.title}='"))
+                remedy = f"skip one with --map {shlex.quote(f'{column.title}=')}"
+                problems.append((column.index + 1, f"{message}: {remedy}"))
         return problems
 
     def _match_column(self, index: int, title: str, meaning: str | None) -> _Column | None:
@@ -293,7 +296,9 @@ class _RowParser:
             problems.append((self._width + 1, row.problem))
             return []
         if not resource.id:
-            problems.append((self._indexes.get(ID, 0) + 1, "the row has neither an id nor an iri"))
+            problems.append(
+                (self._indexes.get(ID, 0) + 1, "the row has neither an id nor an iri; an import mints no ids")
+            )
         if collection is None:
             message = f"{self._get(row, COLLECTION)[:100]!r} is not one of {', '.join(self._collections)}"
             problems.append((self._indexes[COLLECTION] + 1, f"the collection of {resource.id[:100]}, {message}"))

@@ -66,6 +66,7 @@ class ResourceApplier:
     def __post_init__(self) -> None:
         self.stage, self.vocabulary, self.report = self.stager.stage, self.stager.vocabulary, self.stager.report
         self.mode = self.request.mode
+        self._minting_rule = self.vocabulary.minting_rule
         self._connection = self.transaction.flush()
         self._at = now_ms()
 
@@ -128,6 +129,7 @@ class ResourceApplier:
                 imported = replace(imported, state=RecordState.RETIRED)
             if current is None:
                 after[record_id] = assign_defaults(imported, self._at)
+                self._warn_unlike_minted(group[0], imported)
                 if imported.state == RecordState.PUBLISHED and not imported.fields["name"].strip():
                     self.report.warnings.add(self.stage.format_location(group[0]), "has no name", imported.local_id)
                 stated[record_id] = self._build_base(_NO_BASE, imported, imported, _state_to_statements(imported))
@@ -150,6 +152,13 @@ class ResourceApplier:
             stated[record_id] = self._build_base(base, imported, after[record_id], state)
         base_values.save_statements(self._connection, self.source, stated)
         self._write(latest, before, after)
+
+    def _warn_unlike_minted(self, staged: StagedResource, record: Record) -> None:
+        """Warn of a new record of a table or the like whose id the vocabulary would not have minted."""
+        rule = self._minting_rule
+        if self.stager.is_partial and rule is not None and not rule.has_form(record.local_id):
+            message = f"keeps the id of the file, which is unlike those that the vocabulary mints ({rule})"
+            self.report.warnings.add(self.stage.format_location(staged), message, record.local_id)
 
     def _join(self, group: list[StagedResource], current: str | None) -> Record:
         """Return one record of all resources with an id. An absent value never removes one.

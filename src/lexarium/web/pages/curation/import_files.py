@@ -1,6 +1,7 @@
 """Upload files, preview the import, then apply it."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -46,7 +47,8 @@ _FIELD_LABELS = {
     "mode": "Mode",
     "lang": "Language",
 }
-_CLI_OPTION = re.compile(rf"--({'|'.join(_FIELD_LABELS)})\b")
+# An option, and its value if that is quoted for a shell.
+_CLI_OPTION = re.compile(rf"--({'|'.join(_FIELD_LABELS)})\b(?: ('(?:[^']|'\"'\"')+'))?")
 _MODES = [
     (ImportMode.UPDATE, "Update: replace earlier values from the same source"),
     (ImportMode.ADD, "Add: remove nothing"),
@@ -111,7 +113,7 @@ def show_preview(page: Page) -> Response:
 
 def _name_fields(text: str) -> str:
     """Return a message with the labels of fields instead of the options of the command line."""
-    return _CLI_OPTION.sub(lambda match: f"“{_FIELD_LABELS[match[1]]}”", text)
+    return _CLI_OPTION.sub(lambda match: " ".join([f"“{_FIELD_LABELS[match[1]]}”", *shlex.split(match[2] or "")]), text)
 
 
 def _to_form_values(options: ImportOptions, vocabularies: Sequence[tuple[str, str]]) -> dict[str, str]:
