@@ -82,6 +82,28 @@ def test_the_queue_is_filtered_and_paginated(curator: BrowserlessClient) -> None
     curator.open("/review?author=%00&from=x&order=nonsense&decided=%00")
 
 
+def test_the_queue_links_to_the_records_of_its_proposals(curator: BrowserlessClient) -> None:
+    concept = create_concept(curator.server, name="a linked concept")
+    create_proposal(curator.server, "PATCH", f"concept/{concept}", {"name": "a renamed concept"})
+    item = curator.open("/review?order=newest").partition("a linked concept")[2].partition("</li>")[0]
+    assert f'href="/id/{concept}">View record' in item
+
+
+def test_only_authors_of_visible_proposals_are_named(curator: BrowserlessClient) -> None:
+    def find_name(token: str) -> tuple[str, str]:
+        account = curator.server.get("/api/v1/me", Authorization=f"Bearer {token}").json
+        return account["id"], account["name"]
+
+    author_token, other_token = (curator.server.create_token("contributor") for _ in range(2))
+    proposal = curator.server.send_write(author_token, "POST", "concept", {"name": "by a named author"})
+    author_id, author = find_name(author_token)
+    other_id, other = find_name(other_token)
+    assert author in curator.open(f"/review?author={author_id}")
+    curator.send(f"/review/{proposal['id']}/reject", {"reason": "x"})
+    assert f"selected>{author}<" in curator.open(f"/review?author={author_id}")
+    assert other not in curator.open(f"/review?author={other_id}")
+
+
 def test_accepting_a_new_record_leads_to_the_next_proposal_and_can_be_undone(curator: BrowserlessClient) -> None:
     server = curator.server
     first = create_proposal(server, "POST", "contrast", {"name": "one after"})

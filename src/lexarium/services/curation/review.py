@@ -103,8 +103,14 @@ def find_next(snapshot: Snapshot, queue_filter: ProposalFilter, decided: Proposa
 
 
 def list_authors(snapshot: Snapshot, collections: Sequence[str], include_id: str | None) -> list[tuple[str, str]]:
-    """Return id and name of the authors of open proposals in these collections, and of one more account, by name."""
-    author_ids = [*proposals.list_open_authors(snapshot, collections, _MAX_AUTHORS), *filter(None, [include_id])]
+    """Return id and name of the authors of open proposals in these collections, by name.
+
+    One more account is included if it has proposals there, in any state.
+    """
+    author_ids = [*proposals.list_open_authors(snapshot, collections, _MAX_AUTHORS)]
+    if include_id is not None:
+        own = ProposalFilter(author=include_id, state=None, collections=tuple(collections))
+        author_ids += [proposal.author for proposal in proposals.list_page(snapshot, own, None, 1)]
     names = get_account_names(snapshot, author_ids)
     return sorted(names.items(), key=lambda item: item[1].casefold())
 
