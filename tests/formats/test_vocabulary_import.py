@@ -12,7 +12,7 @@ from lexarium.domain.change import Action
 from lexarium.domain.errors import Conflict, ImportRejected, InvalidInput
 from lexarium.domain.identifiers import SYSTEM_USER_ID
 from lexarium.domain.record import Record, RecordState
-from lexarium.domain.statement import Text
+from lexarium.domain.statement import Node, Text, Value
 from lexarium.domain.vocabulary import VOCABULARIES
 from lexarium.formats.registry import FORMATS
 from lexarium.services.maintenance.database_check import check_database
@@ -560,6 +560,30 @@ def test_texts_without_a_language_get_the_given_language(database: Database, imp
     import_text("spanish.obo", spanish, language="es")
     red = read(database, "colours\x1fCOL:0001")
     assert (red.fields["name"], red.translated_names, red.definition) == ("red", {"es": "rojo"}, "The colour of blood.")
+
+
+def test_the_given_language_reaches_texts_that_are_nodes(database: Database, import_text: ImportText) -> None:
+    prefixes = """@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+        @prefix skosxl: <http://www.w3.org/2008/05/skos-xl#> ."""
+    concept = """ex:red a skos:Concept ; skos:prefLabel "rouge"@fr ; ex:size [ rdf:value "3" ] ;
+        skos:definition [ rdf:value "La couleur du sang." ; dct:creator "Ada" ] ; skosxl:altLabel ex:label .
+        ex:label a skosxl:Label ; skosxl:literalForm "vermeil" ."""
+
+    def list_nodes() -> dict[str, list[set[Value]]]:
+        nodes: dict[str, list[set[Value]]] = {}
+        for predicate, value, _ in read(database, "colours\x1fcolours:red").statements:
+            if isinstance(value, Node):
+                nodes.setdefault(predicate, []).append({item.value for item in value.statements})
+        return nodes
+
+    import_text("colours.ttl", THESAURUS, "colours")
+    import_text("french.ttl", PREFIXES + prefixes + concept, "colours", language="fr")
+    found = list_nodes()
+    assert found["skos:definition"] == [{Text("La couleur du sang.", "fr"), Text("Ada")}]
+    assert found["https://example.org/terms/size"] == [{Text("3")}]
+    assert [alias.lang for alias in read(database, "colours\x1fcolours:red").aliases] == ["en", "fr"]
+    import_text("french.ttl", PREFIXES + prefixes + concept.replace("sang", "vin"), "colours", language="fr")
+    assert list_nodes()["skos:definition"] == [{Text("La couleur du vin.", "fr"), Text("Ada")}]
 
 
 def test_a_file_in_add_mode_never_removes_statements(database: Database, import_text: ImportText) -> None:

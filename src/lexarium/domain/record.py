@@ -53,7 +53,7 @@ ALIAS_SCOPES: dict[str, AliasScope] = {
     "skosxl:hiddenLabel": "hidden",
 }
 # Predicates of the text of a label or note that is a node of its own.
-_NODE_TEXTS = ("skosxl:literalForm", "rdf:value")
+NODE_TEXTS = ("skosxl:literalForm", "rdf:value")
 
 
 class _View(Generic[T]):
@@ -629,7 +629,7 @@ def _to_statement(predicate: str, value: str | int, collection: Collection, lang
 def get_text(value: Value) -> Text | None:
     """Return a text, or that of a label or note that is a node of its own; None for anything else."""
     if isinstance(value, Node):
-        texts = (item.value for item in value.statements if item.predicate in _NODE_TEXTS)
+        texts = (item.value for item in value.statements if item.predicate in NODE_TEXTS)
         return next((text for text in texts if isinstance(text, Text)), None)
     return value if isinstance(value, Text) else None
 

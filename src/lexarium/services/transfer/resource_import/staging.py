@@ -9,11 +9,12 @@ import orjson
 
 from lexarium.domain.editing.validation import find_size_problem
 from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, is_id_too_long, qualify_id
-from lexarium.domain.record import Record, RecordState, get_text
+from lexarium.domain.record import NODE_TEXTS, Record, RecordState, get_text
 from lexarium.domain.schema.collections import VOCABULARY, Collection
 from lexarium.domain.schema.predicates import STANDARD_ROLES, SlotRole
 from lexarium.domain.statement import (
     Node,
+    Reference,
     Statement,
     Text,
     normalize,
@@ -110,7 +111,8 @@ class ResourceStager:
                 self.report.warnings.add(location, message, statement.predicate, is_loss=True)
 
     def _covers_translation(self, statement: Statement) -> bool:
-        return isinstance(statement.value, Text) and statement.value.lang in self.translation_languages
+        text = get_text(statement.value)
+        return text is not None and text.lang in self.translation_languages
 
     def _add_resource(self, name: str, resource: ParsedResource, *, is_partial: bool) -> None:
         location = f"{name}, line {resource.line}" if resource.line else name
@@ -192,13 +194,23 @@ class ResourceStager:
             return self.default_collection or self._collections.get(_CONCEPT)
         return self._collections.get(resource.class_uri)
 
-    def _add_language(self, statement: Statement) -> Statement:
-        """Return a statement whose text is in the language that was given, if it is for people and has none."""
-        value = statement.value
-        if not self.language or not isinstance(value, Text) or value.lang or value.datatype:
+    def _add_language(self, statement: Statement, is_in_text: bool = False) -> Statement:
+        """Return a statement whose texts for people are in the language that was given, if they have none.
+
+        `is_in_text` is True for the statements of a name, definition or note that is a node.
+        """
+        predicate, value, _ = statement
+        is_text = predicate in self._prose or (is_in_text and predicate in NODE_TEXTS)
+        if not self.language or isinstance(value, Reference):
             return statement
-        is_prose = statement.predicate in self._prose
-        return statement._replace(value=Text(value.text, self.language)) if is_prose else statement
+        if isinstance(value, Node):
+            inner = tuple(self._add_language(item, is_text) for item in value.statements)
+            return statement._replace(value=value._replace(statements=inner))
+        return (
+            statement._replace(value=Text(value.text, self.language))
+            if is_text and value[1:] == ("", "")
+            else statement
+        )
 
 
 def _cover_nothing(_statement: Statement) -> bool:
