@@ -112,7 +112,8 @@ def test_translations_are_matched_to_their_vocabulary_and_change_only_their_lang
     assert {
         language for item in report.affected["updated"] for change in item.changes for language in change.removed
     } == set()
-    assert [kind.message for kind in report.warnings.kinds] == [f"is not in the vocabulary {slug}; it was skipped"]
+    [kind] = report.warnings.kinds
+    assert kind.message.startswith(f"is not in the vocabulary {slug}; it was skipped")
     assert not import_file(database, table, slug).has_changes
 
 

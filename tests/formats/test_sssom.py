@@ -121,6 +121,7 @@ def test_missing_subjects_are_counted(import_text: ImportText) -> None:
     assert kind.count == 1
     assert kind.examples[0].field.endswith("line 9")
     assert kind.examples[0].detail.startswith("colours:green: ")
+    assert kind.message.endswith("choose the vocabulary that has it with --vocabulary")
     assert report.skipped == 1
 
 

@@ -112,7 +112,8 @@ def test_missing_terms_are_counted_and_not_created(database: Database, import_te
     rows = "".join(f"COL:9{number:03}\tes\tcolor {number}\n" for number in range(20))
     report = import_text("es.tsv", "subject_id\ttranslation_lang\ttranslation_value\n" + rows)
     [kind] = report.warnings.kinds
-    assert (kind.message, kind.count) == ("is not in the vocabulary colours; it was skipped", 20)
+    message = "is not in the vocabulary colours; it was skipped. Import the record first, or choose the vocabulary that"
+    assert (kind.message, kind.count) == (f"{message} has it with --vocabulary", 20)
     assert [(item.field[-6:], item.detail.partition(":")[0]) for item in kind.examples[:1]] == [("line 2", "COL")]
     assert (report.skipped, report.has_changes) == (20, False)
 

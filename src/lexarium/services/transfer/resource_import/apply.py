@@ -47,6 +47,7 @@ class _Base(NamedTuple):
 
 
 _NO_BASE = _Base()
+_SKIPPED_REMEDY = "Import the record first, or choose the vocabulary that has it with --vocabulary"
 # Predicates of the state and the replacement among what a source has stated.
 _STATE, _REPLACED_BY = _STATE_PREDICATES = ("lexarium:state", "lexarium:replaced_by")
 
@@ -117,7 +118,7 @@ class ResourceApplier:
         for group in groups:
             record_id, current = group[0].id, before.get(group[0].id)
             if current is None and not any(item.collection for item in group):
-                message = f"is not in the vocabulary {self.vocabulary.slug}; it was skipped"
+                message = f"is not in the vocabulary {self.vocabulary.slug}; it was skipped. {_SKIPPED_REMEDY}"
                 location = self.stage.format_location(group[0])
                 self.report.warnings.add(location, message, get_local_id(record_id), is_loss=True)
                 self.report.skipped += 1
