@@ -179,7 +179,7 @@ def test_a_record_without_a_name_is_shown_with_its_id(server: Server, tmp_path: 
         {"collection": "citation", "id": "cit_1", "statements": {"cogat:citation_desc": "a title"}},
     )
     assert '<h1 lang="en">trm_1</h1>' in get_page(server, "/id/trm_1")
-    for path in ("/id/trm_2", "/browse/concept", "/browse/concept/tree?at=trm_2", "/changes"):
+    for path in ("/id/trm_2", "/browse/concept", "/browse/concept/tree?at=trm_2", "/changes?since=0&until=9"):
         assert ">trm_1</a>" in get_page(server, path), path
     body = get_page(server, "/id/cit_1")
     assert '<h1 lang="en">a title</h1>' in body

@@ -122,6 +122,15 @@ def test_metadata_of_a_vocabulary_is_grouped_and_its_properties_are_short(sample
     assert ">http://purl.org/vocab/vann/" not in page
 
 
+def test_recent_changes_show_an_import_as_one_line_that_leads_to_its_changes(sample: Server) -> None:
+    page = get_page(sample, "/changes?vocabulary=settings")
+    assert ">imported</span>" in page
+    assert "laboratory" not in page.partition("<main")[2]
+    target = re.search(r'href="(/changes\?since=[^"]+)"', page)
+    assert target is not None
+    assert "laboratory" in get_page(sample, unescape(target[1])).partition("<main")[2]
+
+
 def test_an_error_is_a_page_for_browsers_and_json_for_api_clients(sample: Server) -> None:
     assert "There is nothing at this address." in get_page(sample, "/nothing/here", 404)
     assert sample.get("/nothing/here").json["detail"] == "There is nothing at this address."

@@ -1,5 +1,7 @@
 """Recent changes, also as a feed, and undo of an import."""
 
+from typing import Any
+
 from starlette.responses import Response
 
 from lexarium.domain.change import Action
@@ -11,7 +13,8 @@ from lexarium.services.records import activity
 from lexarium.services.records.activity import ActivityEntry
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.transfer import import_undo
-from lexarium.services.vocabularies.access import find_record_id
+from lexarium.services.vocabularies.access import ReadScope, find_record_id
+from lexarium.store.position import Snapshot
 from lexarium.web.http.paging import split_page
 from lexarium.web.pages.atom import FeedEntry, render_feed
 from lexarium.web.pages.form_fields import get_int
@@ -26,34 +29,45 @@ _MAX_DIGITS = 15
 
 
 def show_changes(page: Page) -> Response:
-    """Show a page of changes, newest first: all of them, or a range such as those of one import."""
+    """Show a page of writes, newest first, or the changes of a range such as those of one import."""
     query = page.fields if page.errors else page.query
     after_seq, last_seq, before_seq = (get_int(query, name, _MAX_DIGITS) for name in ("since", "until", "before"))
     with page.read() as snapshot:
-        revision = get_position(snapshot).revision
-        bounds = (last_seq, None if before_seq is None else before_seq - 1)
-        newest_seq = min([revision, *(bound for bound in bounds if bound is not None)])
-        found = activity.list_activity(snapshot, page.scope.changes, newest_seq, _PAGE_SIZE + 1, after_seq or 0)
-        entries, last = split_page(found, _PAGE_SIZE)
-        is_reverted = bool(entries) and entries[0].change.action == Action.REVERT
-        has_range = after_seq is not None and last_seq is not None
-        can_undo = (
-            has_range
-            and not is_reverted
-            and import_undo.is_single_import(snapshot, page.scope, after_seq or 0, last_seq or 0)
-        )
-    context = {
-        "changes": entries,
+        newest_seq = get_position(snapshot).revision if before_seq is None else before_seq - 1
+        if after_seq is not None and last_seq is not None:
+            context = _describe_range(snapshot, page.scope, after_seq, last_seq, newest_seq)
+            context["undone"] = bool(query.get("undone")) and context["is_reverted"]
+        else:
+            context = {**_describe_writes(snapshot, page.scope, newest_seq), "undone": False}
+    return page.render("changes.html", context, error_status=409)
+
+
+def _describe_writes(snapshot: Snapshot, scope: ReadScope, newest_seq: int) -> dict[str, Any]:
+    found = activity.list_writes(snapshot, scope.changes, newest_seq, _PAGE_SIZE + 1)
+    writes, last = split_page(found, _PAGE_SIZE)
+    slugs = scope.slugs if scope.is_chosen else ()
+    before = last and last.last.change.write_id
+    return {"changes": [], "writes": writes, "has_range": False, "can_undo": False, "before": before, "slugs": slugs}
+
+
+def _describe_range(
+    snapshot: Snapshot, scope: ReadScope, after_seq: int, last_seq: int, newest_seq: int
+) -> dict[str, Any]:
+    found = activity.list_activity(snapshot, scope.changes, min(last_seq, newest_seq), _PAGE_SIZE + 1, after_seq)
+    changes, last = split_page(found, _PAGE_SIZE)
+    is_reverted = bool(changes) and changes[0].change.action == Action.REVERT
+    return {
+        "changes": changes,
+        "writes": [],
         "since": after_seq,
         "until": last_seq,
-        "has_range": has_range,
-        "can_undo": can_undo,
+        "has_range": True,
+        "is_reverted": is_reverted,
+        "can_undo": not is_reverted and import_undo.is_single_import(snapshot, scope, after_seq, last_seq),
         "max_undo": import_undo.MAX_CHANGES,
-        "undone": bool(query.get("undone")) and is_reverted,
         "before": last and last.change.seq,
-        "slugs": page.scope.slugs if page.scope.is_chosen else (),
+        "slugs": scope.slugs if scope.is_chosen else (),
     }
-    return page.render("changes.html", context, error_status=409)
 
 
 def show_feed(page: Page) -> Response:
