@@ -50,7 +50,7 @@ def test_files_created_by_a_server_are_accessible_to_their_owner_only(umask: int
     for folder in (data, temporary):
         folder.mkdir()
     url = f"sqlite:///{data}/catalogue.db"
-    with UmaskServer(umask, url, "--workers", "2", "--sample", TMPDIR=str(temporary)) as server:
+    with UmaskServer(umask, url, "--workers", "2", TMPDIR=str(temporary)) as server:
         token = server.create_token("curator")
         assert server.create_concept(token, "one").status == 201
         wait_until(server.finds, "one")
