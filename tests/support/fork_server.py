@@ -12,22 +12,26 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from runpy import run_path
 from select import select
 from typing import Any, NoReturn
 
 import uvicorn._subprocess
 
+from lexarium import formats
 from lexarium.cli.main import COMMANDS, run
 from lexarium.cli.support import terminal
 from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.store.maintenance.upgrade import open_database
 from lexarium.web.app import create_app
 from lexarium.web.template_environment import get_templates
 from lexarium.web.v1.app import create_v1_app
@@ -35,15 +39,27 @@ from lexarium.web.v1.openapi.document import build_document
 from lexarium.web.v1.operations import OPERATIONS
 from tests.support.overrides import apply_overrides
 
+# What commands import when they need it.
 _PRELOADED = (
     "lexarium.bootstrap",
+    "lexarium.services.transfer.file_import",
+    "lexarium.services.transfer.sample",
     "lexarium.web.v1.openapi.reference_page",
-    "lexarium.store.maintenance.upgrade",
     "lexarium.store.engine.postgres",
     "anyio._backends._asyncio",
     "uvicorn.lifespan.on",
+    "uvicorn.loops.auto",
     "uvicorn.loops.uvloop",
+    "typer._adapters",
+    "typer._click.decorators",
+    "typer.rich_utils",
+    "rich._emoji_codes",
+    "rich.markdown",
+    "pygments.lexers",
+    "pygments.styles",
+    "prometheus_client.exposition",
     "encodings.idna",
+    "encodings.utf_8_sig",
 )
 _MAX_MESSAGE_BYTES = 1 << 20
 # Environment variable with the name of the server's socket.
@@ -162,7 +178,8 @@ def _send_request(request: Mapping[str, object], descriptors: Sequence[int] = ()
 
 def _serve_requests(listener: socket.socket, parent: socket.socket) -> None:
     """Fork a process per request, until the process that started this one has ended."""
-    for name in (*COMMANDS.values(), *_PRELOADED):
+    all_formats = (module.name for module in walk_packages(formats.__path__, "lexarium.formats."))
+    for name in (*COMMANDS.values(), *_PRELOADED, *all_formats):
         import_module(name)
     apply_overrides()
     for operation in OPERATIONS:
@@ -171,6 +188,9 @@ def _serve_requests(listener: socket.socket, parent: socket.socket) -> None:
         get_templates().get_template(name)
     build_document(Settings().title)
     _compile_routes()
+    with tempfile.TemporaryDirectory() as folder:
+        open_database(f"sqlite:///{folder}/catalogue.db").close()  # loads Alembic
+    tempfile.tempdir = None  # Each command finds it in its own environment.
     # Fork workers too: uvicorn would spawn them, and each would import all modules again.
     setattr(uvicorn._subprocess, "spawn", multiprocessing.get_context("fork"))  # noqa: B010
     gc.freeze()  # The garbage collector of a forked process would copy the pages of all that is loaded.
