@@ -204,6 +204,17 @@ def test_a_vocabulary_with_a_custom_schema_accepts_records(admin: VocabularyClie
     assert patched.json["fields"] == {"colour": "green", "height": "tall"}
 
 
+def test_a_repeated_request_to_apply_a_schema_returns_the_first_response(admin: VocabularyClient) -> None:
+    assert admin.send("POST", "vocabularies", {"slug": "herbs", "title": "Herbs", "schema": "skos"}).status == 201
+    headers = {"Content-Type": "application/yaml", "If-Match": '"1"', "Idempotency-Key": "herbs"}
+    headers["Authorization"] = f"Bearer {admin.token}"
+    path = "/api/v1/vocabularies/herbs/schema"
+    first, repeated = (admin.server.request("PUT", path, headers, SCHEMA) for _ in range(2))
+    assert (first.status, first.json["version"]) == (200, 2)
+    assert (repeated.status, repeated.json) == (200, first.json)
+    assert admin.server.request("PUT", path, headers, f"{SCHEMA}\n").status == 409
+
+
 @pytest.mark.parametrize("record_id", IDS)
 def test_an_id_may_contain_any_characters_on_every_route(admin: VocabularyClient, record_id: str) -> None:
     record = admin.add("uat", "concept", id=record_id, name=f"Name of {record_id}")

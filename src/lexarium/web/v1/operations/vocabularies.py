@@ -20,7 +20,7 @@ from lexarium.domain.vocabulary import (
     get_default_vocabulary,
 )
 from lexarium.services.access.permissions import Permission
-from lexarium.services.idempotency import WriteResponse
+from lexarium.services.idempotency import WriteResponse, make_idempotent
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.vocabularies import head_records
 from lexarium.store.position import Snapshot
@@ -28,7 +28,7 @@ from lexarium.store.transaction import Transaction
 from lexarium.web.http.negotiation import choose_format
 from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import get_media_type
-from lexarium.web.http.write_requests import await_write
+from lexarium.web.http.write_requests import await_write, build_idempotency_request
 from lexarium.web.request_models import PlainText, parse_model
 from lexarium.web.v1.operation import (
     INVALID_BODY,
@@ -178,9 +178,10 @@ async def apply_schema(context: RequestContext) -> Response:
     request = context.request
     if get_media_type(request) not in _YAML_TYPES:
         raise HTTPProblem(415, f"Request body must be {_YAML}.")
-    source = decode_schema(await context.site.limits.read_body(request))
-    update = partial(_update, context, values={"schema": source})
-    result = await await_write(context.site.database, update)
+    body = await context.site.limits.read_body(request)
+    update = partial(_update, context, values={"schema": decode_schema(body)})
+    key = build_idempotency_request(request, request.headers.get("idempotency-key"), body)
+    result = await await_write(context.site.database, make_idempotent(context.caller.account.id, key, update))
     return json_response(result.content, etag=result.etag or "")
 
 
@@ -259,5 +260,12 @@ OPERATIONS = (
     _edit("DELETE", _PATH, remove_vocabulary, _VOCABULARY),
     Operation("POST", "/vocabularies/{slug}/restore", restore_vocabulary, _VOCABULARY, errors=(403, 409)),
     Operation("GET", f"{_PATH}/schema", read_schema, _SCHEMAS, errors=(406,)),
-    _edit("PUT", f"{_PATH}/schema", apply_schema, _VOCABULARY, body=Body({_YAML: "LinkmlSchema"})),
+    _edit(
+        "PUT",
+        f"{_PATH}/schema",
+        apply_schema,
+        _VOCABULARY,
+        body=Body({_YAML: "LinkmlSchema"}),
+        headers=("Idempotency-Key",),
+    ),
 )
