@@ -307,7 +307,7 @@ def test_a_table_without_column_titles_is_rejected() -> None:
 def test_two_columns_for_one_field_are_rejected() -> None:
     assert catch_malformed("\nid,Label,Name\nA:1,x,y\n") == (
         "the columns 2 (Label) and 3 (Name) both seem to be the name: "
-        "keep one of them, or say which with --map 'Label=name'",
+        "keep one of them, or say which with --map Label=name",
         2,
         1,
     )
