@@ -17,7 +17,15 @@ from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_request import ImportRequest
 from lexarium.store.database import Database
 from tests.formats.test_obo_round_trip import EVERY_CLAUSE, split_stanzas, to_clauses
-from tests.formats.test_rdf_round_trip import close_inverses, has_twins, owl_triples, skos_triples, to_bytes, xml_texts
+from tests.formats.test_rdf_round_trip import (
+    close_inverses,
+    has_twins,
+    name,
+    owl_triples,
+    skos_triples,
+    to_bytes,
+    xml_texts,
+)
 from tests.support.round_trip import parse_rdf
 
 pytestmark = pytest.mark.full
@@ -48,8 +56,13 @@ def rewrite(database: Database, tmp_path: Path) -> Iterator[Rewrite]:
     assert check_database(database).problems == []
 
 
+# Of an empty value and another one, the empty one is left out, and reported.
+SINGLE_VALUED = {name(text) for text in ("rdfs:label", "IAO:0000115", "skos:prefLabel", "skos:definition")}
+
+
 def check_rdf(rewrite: Rewrite, triples: list[Triple], format: str) -> None:
     assume(not has_twins(triples))
+    assume(not any(str(value).startswith('""') for _, predicate, value in triples if predicate in SINGLE_VALUED))
     written = rewrite(to_bytes(triples, "ntriples"), "ntriples", format)
     assert parse_rdf(written, format) == parse_rdf(to_bytes(close_inverses(triples), "ntriples"), "ntriples")
 

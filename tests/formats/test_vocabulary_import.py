@@ -728,6 +728,14 @@ def test_the_last_file_of_an_import_sets_single_valued_statements(
     assert warning.message == "has values that differ between the files; those of the last file were used"
 
 
+def test_an_empty_name_beside_another_one_is_left_out_and_reported(import_text: ImportText) -> None:
+    extended = THESAURUS + '<https://example.org/terms/empty> a skos:Concept ; skos:prefLabel ""@en , "full"@en .\n'
+    report = import_text("colours.ttl", extended, "colours")
+    assert ("has an empty value beside another one; the empty one was left out", True) in {
+        (kind.message, kind.is_loss) for kind in report.warnings.kinds
+    }
+
+
 def test_the_command_counts_content_that_obo_cannot_express(tmp_path: Path) -> None:
     thesaurus = tmp_path / "pets.ttl"
     thesaurus.write_text(

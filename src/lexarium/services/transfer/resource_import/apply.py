@@ -189,6 +189,9 @@ class ResourceApplier:
         empty = _find_empty(first.statements, first.statements, get_key)
         if empty:
             first = first.replace_statements(empty, [])
+        if empty and not others:
+            message = "has an empty value beside another one; the empty one was left out"
+            self.report.warnings.add(self.stage.format_location(group[0]), message, first.local_id, is_loss=True)
         if others:
             known = {warning for part in parts for warning in iter_warnings(part)}
             for warning in iter_warnings(first):
