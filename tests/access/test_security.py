@@ -503,7 +503,7 @@ LINE_BREAKS = ("%0d%0aX-Injected:%20yes", "%0aX-Injected:%20yes", "%0d", "%e2%80
 @pytest.mark.parametrize(
     ("kind", "line_breaks"),
     [
-        ("json", LINE_BREAKS[:2]),
+        ("json", LINE_BREAKS[:1]),
         *(pytest.param(kind, LINE_BREAKS, marks=pytest.mark.full) for kind in ("json", "text")),
     ],
     ids=["short", "json", "text"],
@@ -568,11 +568,16 @@ TRAVERSAL_PATHS = (
 )
 
 
-def test_path_traversal_is_rejected_on_every_route(hostile_catalogue: HostileCatalogue) -> None:
+@pytest.mark.parametrize(
+    "traversals", [TRAVERSAL_PATHS[:2], pytest.param(TRAVERSAL_PATHS, marks=pytest.mark.full)], ids=["short", "all"]
+)
+def test_path_traversal_is_rejected_on_every_route(
+    hostile_catalogue: HostileCatalogue, traversals: tuple[str, ...]
+) -> None:
     for route in list_routes(hostile_catalogue.server.url):
         if "{" not in route.path:
             continue
-        for traversal in TRAVERSAL_PATHS:
+        for traversal in traversals:
             target = route.fill_path(
                 **dict.fromkeys(("id", "name", "rest", "path", "kind", "collection", "version"), traversal)
             )

@@ -492,32 +492,34 @@ _any_value = st.recursive(_values, _nest, max_leaves=6)
 any_statements = st.lists(st.builds(Statement, _predicates, _any_value, _qualifiers), max_size=10).map(normalize)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(
-    st.dictionaries(
-        _ids, st.tuples(st.sampled_from(["plant", "tree", "person"]), any_statements, st.sampled_from([None, "u:n"]))
-    ),
-    st.sampled_from([[], ["plant"], ["plant", "tree"]]),
+_any_records = st.dictionaries(
+    _ids, st.tuples(st.sampled_from(["plant", "tree", "person"]), any_statements, st.sampled_from([None, "u:n"]))
 )
-def test_any_statements_are_unchanged_after_export_and_import(
-    registered: Vocabulary, made: dict[str, tuple[str, tuple[Statement, ...], str | None]], names: list[str]
-) -> None:
-    collections = [item for item in registered.collections if not names or item.local_name in names]
-    collections = sort_collections(registered.schema, collections)
-    records = [
-        Record(collection, qualify_id("garden", record_id), statements, iri=iri)
-        for collection in collections
-        for record_id, (name, statements, iri) in made.items()
-        if name == collection.local_name
-    ]
-    text = b"".join(write_statements(records, registered, collections))
-    resources = read_text(text, registered)
-    assert [resource.problems for resource in resources] == [[]] * len(records)
-    for record, resource in zip(records, resources, strict=True):
-        # An id that is an IRI is read in its short form.
-        assert resource.id in (record.local_id, "gd:x")
-        assert (resource.class_uri, resource.iri) == (record.collection.schema_class.uri, record.iri)
-        assert set(normalize(resource.statements)) == set(record.statements)
+
+
+@pytest.mark.parametrize("runs", [30, pytest.param(150, marks=pytest.mark.full)])
+def test_any_statements_are_unchanged_after_export_and_import(registered: Vocabulary, runs: int) -> None:
+    @settings(max_examples=runs)
+    @given(_any_records, st.sampled_from([[], ["plant"], ["plant", "tree"]]))
+    def check(made: dict[str, tuple[str, tuple[Statement, ...], str | None]], names: list[str]) -> None:
+        collections = [item for item in registered.collections if not names or item.local_name in names]
+        collections = sort_collections(registered.schema, collections)
+        records = [
+            Record(collection, qualify_id("garden", record_id), statements, iri=iri)
+            for collection in collections
+            for record_id, (name, statements, iri) in made.items()
+            if name == collection.local_name
+        ]
+        text = b"".join(write_statements(records, registered, collections))
+        resources = read_text(text, registered)
+        assert [resource.problems for resource in resources] == [[]] * len(records)
+        for record, resource in zip(records, resources, strict=True):
+            # An id that is an IRI is read in its short form.
+            assert resource.id in (record.local_id, "gd:x")
+            assert (resource.class_uri, resource.iri) == (record.collection.schema_class.uri, record.iri)
+            assert set(normalize(resource.statements)) == set(record.statements)
+
+    check()
 
 
 _keys = st.sampled_from(

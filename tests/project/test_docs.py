@@ -19,6 +19,7 @@ from lexarium.domain.schema.collections import RELATION_TYPES
 from lexarium.services.access.permissions import REQUIRED_ROLE
 from lexarium.settings import Settings, variable_name
 from lexarium.web.valpha.resources import RESOURCES
+from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -145,14 +146,14 @@ def run_page(page: str, server: Server, folder: Path) -> str:
     return result.stdout
 
 
-def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_work(sample_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     (tmp_path / "thesaurus.ttl").write_text(
         "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
         "<https://example.org/sky> a skos:ConceptScheme .\n"
         "<https://example.org/sky/1> a skos:Concept ; skos:inScheme <https://example.org/sky> ;\n"
         '    skos:prefLabel "star"@en .\n'
     )
-    with Server(f"sqlite:///{tmp_path}/readme.db", "--sample") as server:
+    with Server(sample_url("sqlite")) as server:
         output = run_page(README, server, tmp_path)
         assert server.get("/api/v-alpha/concept?name=mental+time+travel").status == 200
         assert server.get("/api/v1/vocabularies/sky").status == 200
@@ -160,12 +161,12 @@ def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_commands_of_getting_started_work(tmp_path: Path) -> None:
+def test_the_commands_of_getting_started_work(sample_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "getting-started.md").read_text()
     turtle = re.search(r"```turtle\n(.*?)```", page, re.DOTALL)
     assert turtle
     (tmp_path / "colours.ttl").write_text(turtle[1])
-    with Server(f"sqlite:///{tmp_path}/start.db", "--sample") as server:
+    with Server(sample_url("sqlite")) as server:
         output = run_page(page, server, tmp_path)
         assert server.get("/vocabularies/colours").status == 200
         relations = {"broader": ["colours:2"], "in_scheme": ["https://example.org/colours"]}
