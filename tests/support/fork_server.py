@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -180,7 +181,8 @@ def _serve_requests(listener: socket.socket, parent: socket.socket) -> None:
     """Fork a process per request, until the process that started this one has ended."""
     all_formats = (module.name for module in walk_packages(formats.__path__, "lexarium.formats."))
     for name in (*COMMANDS.values(), *_PRELOADED, *all_formats):
-        import_module(name)
+        with suppress(ModuleNotFoundError):  # Not every version of a package has each private module.
+            import_module(name)
     apply_overrides()
     for operation in OPERATIONS:
         operation.parameters.model_rebuild()
