@@ -17,7 +17,8 @@ from lexarium.services.record_serializer import Presentation, serialize_record
 from tests.support.strategies import records
 
 _LANGUAGES = st.sampled_from(["", "en", "de", "pt-BR"])
-_TEXTS = st.builds(Text, st.sampled_from(["a", "b; c", "5", "01", "", "true", "x" * 2_001]), _LANGUAGES)
+# Without their last arguments, Hypothesis would draw datatypes and qualifiers that no statement has.
+_TEXTS = st.builds(Text, st.sampled_from(["a", "b; c", "5", "01", "", "true", "x" * 2_001]), _LANGUAGES, st.just(""))
 _NUMBERS = st.builds(Text, st.sampled_from(["7", "-1", "01", "9" * 18]), st.just(""), st.just(INTEGER))
 _REFERENCES = st.builds(Reference, st.sampled_from(["trm_1", "x:1", "https://example.org/a"]))
 
@@ -31,12 +32,12 @@ def _statements(draw: st.DrawFn, collection: Collection) -> Statement:
         *("skos:prefLabel", "rdfs:label", "skos:notation"),
         *(*ALIAS_SCOPES, *collection.field_predicates.values(), *collection.relation_predicates.values()),
     ]
-    plain = st.builds(Statement, st.sampled_from(["skosxl:literalForm", "x:part"]), _TEXTS)
-    nodes = st.builds(Node, st.tuples(plain))
+    plain = st.builds(Statement, st.sampled_from(["skosxl:literalForm", "x:part"]), _TEXTS, st.just(()))
+    nodes = st.builds(Node, st.tuples(plain), st.just(""))
     qualifiers = draw(
         st.just(())
-        | st.tuples(st.builds(Statement, st.just(TYPE), classes))
-        | st.tuples(st.builds(Statement, st.sampled_from([TRANSLATION_SOURCE, "x:by"]), _TEXTS))
+        | st.tuples(st.builds(Statement, st.just(TYPE), classes, st.just(())))
+        | st.tuples(st.builds(Statement, st.sampled_from([TRANSLATION_SOURCE, "x:by"]), _TEXTS, st.just(())))
     )
     value = draw(_TEXTS | _NUMBERS | _REFERENCES | classes | nodes)
     return Statement(draw(st.sampled_from(predicates)), value, qualifiers)
