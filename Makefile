@@ -8,8 +8,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PACKAGE := pyproject.toml src/lexarium/__init__.py
 
 # More processes than cores: some of them always wait for a server. A module stays in one, so that its servers start once.
+# Modules run in the order of `tests/conftest.py`.
 PROCESSES_PER_CORE = 2
-PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * $(PROCESSES_PER_CORE))) --dist loadscope --durations=10
+PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * $(PROCESSES_PER_CORE))) --dist loadscope --no-loadscope-reorder \
+	--durations=10
 
 .PHONY: run test test-all test-rest coverage lint docs bench torture audit bom setup develop lock clean
 

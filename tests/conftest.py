@@ -24,8 +24,9 @@ from tests.support.overrides import apply_overrides
 from tests.support.postgres import ensure_system_user
 from tests.support.server import Server
 
+TESTS = Path(__file__).parent
 # `make test` unpacks programs here.
-TOOLS = Path(__file__).parents[1] / ".tools"
+TOOLS = TESTS.parent / ".tools"
 os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *(str(TOOLS / "usr" / name) for name in ("bin", "sbin"))])
 
 # Tests create some hundred thousand files, most of them of databases, which costs much less in memory than on a disk.
@@ -37,12 +38,36 @@ if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).
 # A shell ignores SIGINT in background jobs, and the processes that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-REAL_CATALOGUE = Path(
-    os.environ.get("LEXARIUM_REAL_CATALOGUE", Path(__file__).parents[1] / ".." / "shared" / "cognitive-atlas")
-)
-REAL_VOCABULARIES = Path(
-    os.environ.get("LEXARIUM_REAL_VOCABULARIES", Path(__file__).parents[1] / ".." / "shared" / "vocabularies")
-)
+REAL_CATALOGUE = Path(os.environ.get("LEXARIUM_REAL_CATALOGUE", TESTS.parent / ".." / "shared" / "cognitive-atlas"))
+REAL_VOCABULARIES = Path(os.environ.get("LEXARIUM_REAL_VOCABULARIES", TESTS.parent / ".." / "shared" / "vocabularies"))
+
+# Modules that take longest.
+LONG_MODULES = {
+    "tests/access/test_roles.py",
+    "tests/access/test_security.py",
+    "tests/cluster/test_next_request.py",
+    "tests/cluster/test_outages.py",
+    "tests/formats/test_export.py",
+    "tests/formats/test_import.py",
+    "tests/formats/test_other_programs.py",
+    "tests/formats/test_rdf_round_trip.py",
+    "tests/formats/test_real_vocabularies.py",
+    "tests/formats/test_vocabulary_fuzz.py",
+    "tests/http/test_fuzzing.py",
+    "tests/http/test_shared_responses.py",
+    "tests/http/test_slow_clients.py",
+    "tests/pages/test_browser.py",
+    "tests/pages/test_browser_admin.py",
+    "tests/pages/test_browser_curate.py",
+    "tests/project/test_docs.py",
+    "tests/store/test_faults.py",
+    "tests/store/test_full_disk.py",
+    "tests/store/test_upgrade.py",
+    "tests/v1/test_v1.py",
+    "tests/v1/test_v1_model.py",
+    "tests/v1/test_v1_schema.py",
+    "tests/v1/test_webhooks.py",
+}
 
 # Fixtures of data that take long to import.
 REAL_DATA = {"real_catalogue", "real_vocabularies"}
@@ -51,7 +76,7 @@ REAL_DATA = {"real_catalogue", "real_vocabularies"}
 gc.disable()
 
 # Tests also run on busy machines.
-settings.register_profile("lexarium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("lexarium", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lexarium")
 
 
@@ -82,7 +107,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests on PostgreSQL as `full`, except in modules marked `both_engines`, and those on real data."""
+    """Mark tests on PostgreSQL as `full`, except in modules marked `both_engines`, and those on real data.
+
+    Run the modules that take longest first: else one process would still run them when the others have ended.
+    """
+    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in LONG_MODULES)
     for item in items:
         if not REAL_DATA.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("full")
