@@ -17,7 +17,11 @@ from tests.support.polling import wait_until
 from tests.support.server import Server
 
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
-SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+SIGNALS = pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)],
+    ids=lambda number: number.name,
+)
 
 
 @pytest.fixture

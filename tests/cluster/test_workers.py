@@ -60,6 +60,7 @@ def test_workers_restart_after_temporary_files_were_deleted(new_url: DatabaseUrl
         assert server.get("/healthz").status == 200
 
 
+@pytest.mark.full
 def test_a_worker_that_dies_is_replaced_and_logged_with_its_signal(new_url: DatabaseUrlFactory) -> None:
     with SpawnedServer(new_url("sqlite"), "--workers", "2") as server:
         wait_until(lambda: server.get("/readyz").status == 200 and len(list_worker_pids(server)) == 2)
@@ -70,7 +71,7 @@ def test_a_worker_that_dies_is_replaced_and_logged_with_its_signal(new_url: Data
         wait_until(lambda: len(list_worker_pids(server) - {killed_pid}) == 2)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.full), "2"])
 def test_a_server_logs_stops_and_reloads(new_url: DatabaseUrlFactory, workers: str) -> None:
     with SpawnedServer(new_url("sqlite"), "--workers", workers) as server:
         server.wait_until_ready()

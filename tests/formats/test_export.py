@@ -278,7 +278,9 @@ def test_slow_readers_of_exports_block_no_other_requests(
             connection.close()
 
 
-@pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
+@pytest.mark.parametrize(
+    "encoding", ["identity", *(pytest.param(name, marks=pytest.mark.full) for name in ("gzip", "zstd"))]
+)
 def test_each_chunk_of_an_export_needs_at_most_one_read_of_the_log(
     large_database: Database, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
@@ -324,7 +326,10 @@ def test_an_export_over_http_never_reads_the_catalogue_on_the_event_loop(
     assert reads
 
 
-@pytest.mark.parametrize("format", ["skos", "rdfxml", "ntriples", "jsonld", "owl", "obo"])
+@pytest.mark.parametrize(
+    "format",
+    ["skos", "owl", "obo", *(pytest.param(name, marks=pytest.mark.full) for name in ("rdfxml", "ntriples", "jsonld"))],
+)
 def test_rdf_and_obo_exports_recreate_the_catalogue_under_another_base(
     new_url: DatabaseUrlFactory, sample_paths: list[Path], tmp_path: Path, format: str
 ) -> None:

@@ -12,7 +12,7 @@ from lexarium.domain.schema.predicates import expand_predicate
 from tests.support.round_trip import SYNTAXES, parse_rdf, rewrite
 
 SHORT = settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
-LONG = settings(max_examples=200, phases=[Phase.explicit, Phase.generate])
+LONG = settings(max_examples=80, phases=[Phase.explicit, Phase.generate])
 EX = "https://example.org/terms/"
 Node = NamedNode | BlankNode
 

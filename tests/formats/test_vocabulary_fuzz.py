@@ -44,4 +44,4 @@ def test_a_corrupted_file_is_imported_or_rejected(database: Database, tmp_path: 
 @pytest.mark.full
 @pytest.mark.parametrize("format", ORIGINALS)
 def test_many_corrupted_files_are_imported_or_rejected(database: Database, tmp_path: Path, format: str) -> None:
-    import_corrupted(database, tmp_path, format, 250)
+    import_corrupted(database, tmp_path, format, 100)

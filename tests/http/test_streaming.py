@@ -117,6 +117,7 @@ def test_slow_readers_do_not_block_other_requests(large_catalogue: LargeCatalogu
         connection.close()
 
 
+@pytest.mark.full
 def test_a_worker_without_a_cache_serves_requests(sample_url: DatabaseUrlFactory) -> None:
     with Server(sample_url("sqlite"), LEXARIUM_CACHE_MB="0") as server:
         records = server.get("/api/v-alpha/task").json

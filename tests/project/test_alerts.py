@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.support.requirements import skip_or_fail
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations" / "monitor.md").read_text()
@@ -99,6 +101,7 @@ def test_every_alert_has_a_test() -> None:
     assert set(ALERTS) == set(SUMMARIES)
 
 
+@pytest.mark.full
 def test_each_alert_fires_exactly_when_expected(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:

@@ -56,6 +56,7 @@ def find_imported_packages(folder: Path) -> set[str]:
     return {normalize_name(alias) for module in modules - {"lexarium"} for alias in distributions.get(module, [])}
 
 
+@pytest.mark.full
 def test_runtime_packages_are_exactly_those_imported_or_required_by_others() -> None:
     own_packages = {name for name, (_, used_by) in read_dependency_table("To run").items() if used_by == "us"}
     optional = {"cognitiveatlas", "pandas"}  # imported by the client where users have them

@@ -28,6 +28,7 @@ def test_the_wheel_contains_all_files_that_the_service_needs(wheel: Path) -> Non
         assert any(name.endswith(ending) for name in names)
 
 
+@pytest.mark.full
 def test_the_wheel_works_without_the_source_tree(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as file:
         file.extractall(tmp_path / "installed")

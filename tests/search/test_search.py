@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from itertools import permutations, product
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -251,7 +252,7 @@ def test_any_two_word_prefixes_find_exactly_the_records_whose_labels_have_them(
         for first, second in permutations(forms, 2)
         for beginnings in product(*((word[:1], word[:2], word[:4], f"{word[:2]}q") for word in (first, second)))
     }
-    for beginnings in sorted(queries):
+    for beginnings in Random(0).sample(sorted(queries), 400):
         if not STOP_WORDS.isdisjoint(beginnings):
             continue
         hits = catalogue.search(" ".join(beginnings), limit=100)["hits"]

@@ -229,6 +229,7 @@ def run_damaged_postgres() -> Iterator[tuple[PostgresServer, str, str, Path, int
         yield postgres, url, token, relation, block, intact_bytes[block : block + 64]
 
 
+@pytest.mark.full
 def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes() -> None:
     with run_damaged_postgres() as (postgres, url, token, relation, block, header):
         with Server(url, **NO_INTEGRITY_CHECKS) as met, Server(url, "--workers", "2", **NO_INTEGRITY_CHECKS) as other:

@@ -156,6 +156,7 @@ def test_an_unwritable_folder_stops_the_start_with_a_clear_message(catalogue_fil
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.full
 def test_a_read_only_file_is_served_and_becomes_writable_after_a_restart_with_permissions(
     catalogue_file: Path,
 ) -> None:
@@ -333,7 +334,7 @@ def test_an_inaccessible_index_is_reported_once_and_used_as_soon_as_possible(tmp
         server.wait_until_ready()
 
 
-@pytest.mark.parametrize("arguments", [["search", "before"], ["reindex"]])
+@pytest.mark.parametrize("arguments", [["search", "before"], pytest.param(["reindex"], marks=pytest.mark.full)])
 def test_a_command_without_access_to_the_index_says_so(tmp_path: Path, arguments: list[str]) -> None:
     with run_indexed_server(tmp_path) as (_, _, folder):
         pass
@@ -377,6 +378,7 @@ def test_setting_the_clock_back_changes_no_order_and_loses_nothing(tmp_path: Pat
     assert is_consistent(url)
 
 
+@pytest.mark.full
 def test_a_token_expires_by_the_current_clock(tmp_path: Path) -> None:
     clock, url = FakeClock(tmp_path / "clock"), f"sqlite:///{tmp_path}/catalogue.db"
     with FakeClockServer(url, clock) as server:

@@ -33,6 +33,7 @@ def test_a_server_with_a_full_disk_is_not_ready_to_write(tmp_path: Path) -> None
             assert server.create_concept(token, "there is space again").status == 201
 
 
+@pytest.mark.full
 def test_a_server_is_not_ready_to_write_while_the_disk_of_postgresql_is_full(tmp_path: Path) -> None:
     settings = {"wal_keep_size": "0", "min_wal_size": "32MB", "max_wal_size": "32MB"}
     with (
@@ -64,7 +65,9 @@ def backup(sample_url: DatabaseUrlFactory, tmp_path_factory: pytest.TempPathFact
     return file
 
 
-@pytest.mark.parametrize("target", ["missing", "empty file", "empty catalogue"])
+@pytest.mark.parametrize(
+    "target", ["missing", *(pytest.param(name, marks=pytest.mark.full) for name in ("empty file", "empty catalogue"))]
+)
 def test_a_restore_without_enough_disk_space_leaves_its_target_unchanged(
     backup: Path, tmp_path: Path, target: str
 ) -> None:
