@@ -10,6 +10,6 @@ from tests.support.server import Server
 
 @pytest.fixture(scope="module")
 def short_timeout_server(new_url: DatabaseUrlFactory) -> Iterator[Server]:
-    """Server that waits a second for the rest of a request."""
-    with Server(new_url("sqlite"), LEXARIUM_BODY_SECONDS="1") as running:
+    """Server that waits three seconds for the rest of a request."""
+    with Server(new_url("sqlite"), LEXARIUM_BODY_SECONDS="3") as running:
         yield running

@@ -532,6 +532,7 @@ def test_a_search_loads_no_slow_modules(tmp_path: Path) -> None:
     run_cli("migrate", "--database", f"sqlite:///{tmp_path}/catalogue.db")
     with ImportTimeServer(f"sqlite:///{tmp_path}/catalogue.db") as server:
         server.drain_log()
+        server.wait_until_ready()
         assert server.get("/api/v1/search?q=memory").status == 200
         loaded = server.stop()
     assert re.search(r"\| +lexarium.web.v1.operations.search\n", loaded)

@@ -131,12 +131,7 @@ def test_another_process_is_notified_of_a_write(url: str) -> None:
     if url.startswith("sqlite"):
         assert other.get_position().revision == 1
     else:
-        notified = threading.Event()
-        for _ in range(200):
-            if other.get_position().revision == 1:
-                break
-            notified.wait(0.01)
-        assert other.get_position().revision == 1
+        wait_until(lambda: other.get_position().revision == 1)
     one.close()
     other.close()
 

@@ -3,17 +3,21 @@
 from argon2 import PasswordHasher
 
 from lexarium.services.access import passwords
+from lexarium.services.records import statistics
 from lexarium.services.search import indexer
+from lexarium.web import annotator
 from tests.support.polling import DEADLINE_SECONDS
 
 
 def apply_overrides() -> None:
-    """Hash passwords cheaply, let searches wait longer for the index, and let idle servers look for changes seldom.
+    """Hash passwords cheaply, let requests wait long, and let idle servers look for changes seldom.
 
     Index at normal priority: beside busy processes, a thread of low priority takes minutes.
     """
     passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     indexer._WAIT_SECONDS = indexer._FIRST_BUILD_WAIT_SECONDS = DEADLINE_SECONDS / 10
+    statistics._WAIT_SECONDS = DEADLINE_SECONDS / 10
+    annotator._WAIT_SECONDS = int(DEADLINE_SECONDS / 4)
     # A search wakes the indexer when it needs it.
     indexer._POLL_SECONDS = 0.1
     indexer.lower_priority = lambda: None

@@ -18,6 +18,7 @@ import pytest
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
+from lexarium.domain.text.timestamps import now_ms
 from lexarium.domain.webhook import Webhook, WebhookDelivery
 from lexarium.services.webhooks import sender
 from lexarium.services.webhooks.sender import DeliveryFailed, start_deadline
@@ -144,11 +145,12 @@ def test_an_unresponsive_receiver_does_not_delay_others(server: Server, receiver
     with socket.create_server(("127.0.0.1", 0)) as silent:
         hook = add_webhook(server, admin, f"http://127.0.0.1:{silent.getsockname()[1]}/")
         add_webhook(server, admin, receiver.url)
+        started = time.monotonic()
         create_records(server, admin, "one", "two")
         wait_until(lambda: len(receiver.received) == 2)
-        assert send_request(server, "GET", f"{WEBHOOKS_PATH}/{hook['id']}", admin).json["attempts"] == 0, (
-            "it is still waited for"
-        )
+        attempts = send_request(server, "GET", f"{WEBHOOKS_PATH}/{hook['id']}", admin).json["attempts"]
+        if time.monotonic() - started < sender.TIMEOUT_SECONDS:
+            assert attempts == 0, "it is still waited for"
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
@@ -181,24 +183,22 @@ def test_a_change_is_delivered_once_by_several_workers(url: str, receiver: Webho
 
 def test_a_webhook_is_disabled_after_a_day_of_failures_until_it_is_enabled(server: Server) -> None:
     admin = server.create_token("admin")
-    with WebhookReceiver(500, 500) as receiver:
+    with WebhookReceiver(500) as receiver:
         hook = add_webhook(server, admin, receiver.url)
         path = f"{WEBHOOKS_PATH}/{hook['id']}"
-        create_records(server, admin, "one")
-        wait_until(lambda: bool(send_request(server, "GET", path, admin).json["attempts"] == 1))
         database = Database(server.url)
         with database.write() as transaction:
-            failing = webhooks.find(transaction.flush(), hook["id"])
-            assert failing is not None
-            assert failing.failing is not None
-            webhooks.save(transaction, replace(failing, failing=failing.failing - DAY_MS, due=0))
+            new = webhooks.find(transaction.flush(), hook["id"])
+            assert new is not None
+            webhooks.save(transaction, replace(new, attempts=1, failing=now_ms() - DAY_MS))
         database.close()
+        create_records(server, admin, "one")
         wait_until(lambda: send_request(server, "GET", path, admin).json["disabled"] is not None)
         create_records(server, admin, "two")
-        assert len(receiver.received) == 2
+        assert len(receiver.received) == 1
         assert send_request(server, "POST", f"{path}/enable", admin).json["disabled"] is None
-        wait_until(lambda: len(receiver.received) == 4)
-        assert receiver.list_names(hook["secret"]) == ["one", "one", "one", "two"]
+        wait_until(lambda: len(receiver.received) == 3)
+        assert receiver.list_names(hook["secret"]) == ["one", "one", "two"]
     assert f"Webhook {hook['id']} was disabled after 2 failed attempts: answered 500" in server.stop()
 
 
@@ -212,11 +212,11 @@ def test_a_receiver_that_responds_with_410_disables_its_webhook(server: Server) 
 
 def test_an_updated_webhook_continues_at_its_position(server: Server, receiver: WebhookReceiver) -> None:
     admin = server.create_token("admin")
-    with WebhookReceiver(500) as failing_receiver:
+    with WebhookReceiver(*[500] * 1000) as failing_receiver:
         hook = add_webhook(server, admin, failing_receiver.url, actions=["create"])
         path = f"{WEBHOOKS_PATH}/{hook['id']}"
         create_records(server, admin, "one")
-        wait_until(lambda: bool(send_request(server, "GET", path, admin).json["attempts"] == 1))
+        wait_until(lambda: bool(send_request(server, "GET", path, admin).json["attempts"] >= 1))
         updated = send_request(server, "PATCH", path, admin, {"url": receiver.url, "collections": ["task", "concept"]})
         assert updated.status == 200
         expected_fields = {
@@ -474,7 +474,6 @@ def test_a_webhook_with_a_url_that_is_no_longer_allowed_is_not_delivered(url: st
 
 
 def test_a_slow_response_of_a_receiver_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "TIMEOUT_SECONDS", 0.5)
     is_finished = threading.Event()
 
     def drip(listener: socket.socket) -> None:
@@ -488,9 +487,10 @@ def test_a_slow_response_of_a_receiver_times_out(monkeypatch: pytest.MonkeyPatch
                     return
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=drip, args=(listener,))
+        thread = threading.Thread(target=drip, args=(listener,), daemon=True)
         thread.start()
         receiver = find_receiver(f"http://127.0.0.1:{listener.getsockname()[1]}/", private=True)
+        monkeypatch.setattr(sender, "TIMEOUT_SECONDS", 0.5)
         with pytest.raises(DeliveryFailed, match="timed out"):
             send(receiver)
         is_finished.set()
