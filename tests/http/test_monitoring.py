@@ -156,7 +156,7 @@ def test_a_response_aborted_by_an_error_is_counted_as_a_fault() -> None:
 
 def test_active_requests_are_reported(new_url: DatabaseUrlFactory) -> None:
     url = new_url("sqlite")
-    with Server(url) as server, ThreadPoolExecutor(3) as threads:
+    with Server(url, LEXARIUM_TEST_LOCK_SECONDS="200") as server, ThreadPoolExecutor(3) as threads:
         token = server.create_token("curator")
         server.post_json("/api/v1/concept", {"name": "before"}, token)
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as database:

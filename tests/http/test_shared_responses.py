@@ -308,7 +308,7 @@ def run_random_changes(url: str, steps: int, workers: int, seed: int) -> None:
             editor._admin = editors[step % 2]
             editor.change()
             # On PostgreSQL, another node learns of a change within milliseconds.
-            wait_until(lambda: is_same(cached, fresh, "/api/v1"))
+            wait_until(lambda: all(is_same(cached, fresh, path) for path in ("/api/v1", "/api/v1/releases")))
             accept = random.choice(_ACCEPTED)
             paths = random.sample(editor.paths, min(len(editor.paths), 15))
             compare(cached, fresh, paths, accept, connections=2 * workers)

@@ -53,7 +53,11 @@ class PopulatedServer:
 
 @pytest.fixture(scope="module")
 def populated_server(sample_url: DatabaseUrlFactory) -> Iterator[PopulatedServer]:
-    variables = {"LEXARIUM_WEBHOOKS_PRIVATE": "yes", "LEXARIUM_SIGN_IN_RATE": "1000"}
+    variables = {
+        "LEXARIUM_WEBHOOKS_PRIVATE": "yes",
+        "LEXARIUM_SIGN_IN_RATE": "1000",
+        "LEXARIUM_TEST_LOCK_SECONDS": "200",
+    }
     with Server(sample_url("sqlite"), **variables) as server:
         yield PopulatedServer(server)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -276,7 +277,10 @@ def test_one_process_writes_while_others_read_and_can_take_over(database: Databa
 
 def list_open_files(folder: Path) -> set[str]:
     """Return the index files this process has open; names of removed files end in `(deleted)`."""
-    links = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+    links = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            links.append(os.readlink(entry))
     return {Path(link).name for link in links if link.startswith(str(folder)) and not link.endswith(".lock")}
 
 
@@ -494,6 +498,7 @@ def test_a_search_on_a_lagging_index_has_content_that_matches_its_etag(url: str,
     writing = SearchIndex(current).open_writer()  # so that no server can update the index
     try:
         with SpawnedServer(url, LEXARIUM_INDEX=str(folder)) as server:
+            server.wait_until_ready()
             edit = json.dumps({"definition_text": "No longer what it was."})
             response = RetryingClient(server, client.token).send(
                 "PATCH", f"/api/v1/concept/{record_id}", edit, If_Match='"1"'

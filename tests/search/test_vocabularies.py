@@ -21,6 +21,7 @@ from lexarium.store.accounts import set_vocabulary_role
 from lexarium.store.database import Database
 from tests.support.browserless_client import BrowserlessClient
 from tests.support.imports import build_log_entry, save_entries
+from tests.support.polling import wait_until
 from tests.support.reconciliation_schemas import SpecificationSchemas
 from tests.support.server import Server, run_cli
 from tests.support.vocabularies import (
@@ -307,7 +308,8 @@ class TestServer:
         create_vocabulary(vocabularies, "atlas", schema="cognitive-atlas")
         add_concept(vocabularies, "atlas", "trm_1", {"": "attention"})
         update_vocabulary(vocabularies, "atlas", valpha=True)
-        assert [item["id"] for item in server.get("/api/v-alpha/concept").json] == ["trm_1"]
+        # On PostgreSQL, the server is notified of the writes of this process.
+        wait_until(lambda: [item["id"] for item in server.get("/api/v-alpha/concept").json] == ["trm_1"])
         assert [item["id"] for item in server.get("/api/v-alpha/search").json] == ["trm_1"]
         assert [item["id"] for item in server.get("/api/v-alpha/search?q=attention").json] == ["trm_1"]
         assert server.get("/api/v-alpha/search?q=memory").json == []
@@ -319,7 +321,7 @@ class TestServer:
         assert posted.status == 201, posted.body
         assert server.get(posted.headers["location"]).json["name"] == "focus"
         update_vocabulary(vocabularies, "atlas", private=True)
-        assert server.get("/api/v-alpha/concept").json == server.get("/api/v-alpha/search").json == []
+        wait_until(lambda: server.get("/api/v-alpha/concept").json == server.get("/api/v-alpha/search").json == [])
         assert server.get("/api/v-alpha/concept?id=trm_1").status == 404
 
 

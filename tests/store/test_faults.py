@@ -320,12 +320,14 @@ def test_an_inaccessible_index_is_reported_once_and_used_as_soon_as_possible(tmp
     folder.chmod(mode)
     with UnprivilegedServer(f"sqlite:///{tmp_path}/catalogue.db", LEXARIUM_INDEX=str(folder)) as server:
         server.drain_log()
+        wait_until(lambda: "Cannot read or write" in server.get("/readyz").json.get("detail", ""))
         for target in ["/readyz", *["/api/v1/search?q=before"] * 20]:
             response = server.get(target)
             assert (response.status, "Cannot read or write the search index folder" in response.json["detail"]) == (
                 503,
                 True,
             )
+        wait_until(lambda: "Cannot read or write" in server.log)
         assert server.log.count("Cannot read or write the search index folder") == 1
         assert server.log.count("Search index rebuilt") <= 1
         folder.chmod(0o755)

@@ -32,6 +32,7 @@ from lexarium.cli.main import COMMANDS, run
 from lexarium.cli.support import terminal
 from lexarium.settings import Settings
 from lexarium.store.database import Database
+from lexarium.store.engine import sqlite
 from lexarium.store.maintenance.upgrade import open_database
 from lexarium.web.app import create_app
 from lexarium.web.template_environment import get_templates
@@ -250,6 +251,8 @@ def _run_command(request: dict[str, object], descriptors: list[int]) -> NoReturn
     os.environ.update(request["environment"])  # type: ignore[call-overload]
     if any(name.endswith("_LIMIT") for name in os.environ):
         build_document.cache_clear()  # It was built with the default limits.
+    if seconds := os.environ.pop("LEXARIUM_TEST_LOCK_SECONDS", ""):  # for tests that hold the write lock
+        sqlite._LOCK_TIMEOUT_SECONDS = int(seconds)
     os.chdir(str(request["folder"]))
     if request["umask"] != -1:
         os.umask(request["umask"])  # type: ignore[arg-type]

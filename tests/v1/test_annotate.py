@@ -333,7 +333,7 @@ def test_at_most_two_texts_are_read_concurrently() -> None:
     def read_text(number: int) -> Iterator[bytes]:
         reading.append(number)
         concurrency.append(len(reading))
-        assert go_on.wait(10)
+        assert go_on.wait(DEADLINE_SECONDS)
         reading.remove(number)
         yield b"read"
 
@@ -375,10 +375,10 @@ def test_loading_names_continues_after_an_error(
 
     monkeypatch.setattr(revisions, "list_changed_labels", fail_after_first)
     with pytest.raises(DatabaseUnavailable):
-        annotating.get_current().result(10)
+        annotating.get_current().result(DEADLINE_SECONDS)
     monkeypatch.undo()
     text = "Stroop tasks and working memory"
-    batches = annotating.get_current().result(10).find_mentions([text], ("concept", "task"))
+    batches = annotating.get_current().result(DEADLINE_SECONDS).find_mentions([text], ("concept", "task"))
     assert [mention.text for batch in batches for mention in batch] == ["Stroop tasks", "working memory"]
 
 

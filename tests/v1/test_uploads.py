@@ -147,7 +147,7 @@ def restarted_server(
 ) -> Iterator[tuple[Server, BrowserlessClient]]:
     """Server whose predecessor was killed during a preview or an import, and the client that uploaded the files."""
     url = new_url("sqlite")
-    with Server(url) as first_server:
+    with Server(url, LEXARIUM_TEST_LOCK_SECONDS="200") as first_server:
         person = BrowserlessClient(first_server)
         person.sign_in("curator")
         head = '--x\r\nContent-Disposition: form-data; name="files"; filename="concept.json"\r\n\r\n'
