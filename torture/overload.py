@@ -115,7 +115,7 @@ async def _run_phases(
             for client_count in _CLIENT_COUNTS
         }
         clients = max(success_counts, key=success_counts.__getitem__)
-        capacity = success_counts[clients] / durations.capacity
+        capacity = max(success_counts[clients] / durations.capacity, 1)
         idle = await generator.run_open_loop(_IDLE_SHARE * capacity, durations.idle)
         memory: list[int] = []
         memory_before = get_private_memory_bytes(server.pid)

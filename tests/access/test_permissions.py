@@ -1,6 +1,7 @@
 """Files created by a server or a command are readable by their owner only, whatever the umask."""
 
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,10 @@ def run_with_umask(umask: int, *arguments: object, **variables: str) -> None:
 
 def list_modes(folder: Path) -> dict[str, str]:
     """Return the permissions of everything in a folder, by path; folder paths end in a slash."""
-    modes_by_path = {path: path.lstat().st_mode for path in folder.rglob("*")}
+    modes_by_path = {}
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # it was removed meanwhile
+            modes_by_path[path] = path.lstat().st_mode
     return {
         f"{path.relative_to(folder)}{'/' if stat.S_ISDIR(mode) else ''}": oct(stat.S_IMODE(mode))
         for path, mode in modes_by_path.items()

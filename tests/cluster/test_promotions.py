@@ -9,7 +9,7 @@ import pytest
 from tests.support.polling import wait_until
 from tests.support.postgres import HOST, PostgresServer
 from tests.support.server import Server
-from tests.support.write_load import TASK_LIST_PATH, RetryingClient
+from tests.support.write_load import TASK_LIST_PATH, RetryingClient, list_task_ids
 
 pytestmark = pytest.mark.full
 
@@ -91,12 +91,8 @@ def test_writes_right_after_a_loss_of_writes_do_not_hide_the_loss(pair: Replicat
         pair.standby.promote()
         rewritten_ids = [client.create_with_retry(f"again {number}") for number in range(3)]
         for server in (node, reader):
-            wait_until(
-                lambda server=server: (
-                    set(rewritten_ids) <= {lost_id["id"] for lost_id in server.get(TASK_LIST_PATH).json}
-                )
-            )
-            assert not set(lost_ids) & {lost_id["id"] for lost_id in server.get(TASK_LIST_PATH).json}
+            wait_until(lambda server=server: list_task_ids(server) >= set(rewritten_ids))
+            assert not set(lost_ids) & list_task_ids(server)
             assert server.get(TASK_LIST_PATH, If_None_Match=before.headers["etag"]).status == 200
             assert [server.get(f"{TASK_LIST_PATH}?id={lost_id}").status for lost_id in lost_ids] == [404, 404, 404]
             wait_until(lambda server=server: len(search_names(server, "again")) == 3)
@@ -111,7 +107,7 @@ def test_a_reader_detects_a_loss_of_writes_that_the_writer_has_not_seen(pair: Re
         client.create_with_retry("known to both")
         pair.stop_replication()
         lost_id = client.create_with_retry("evanescent")
-        assert lost_id in {record["id"] for record in reader.get(TASK_LIST_PATH).json}
+        assert lost_id in list_task_ids(reader)
         pair.primary.kill()
         reader.pause()
         pair.standby.promote()
@@ -120,8 +116,8 @@ def test_a_reader_detects_a_loss_of_writes_that_the_writer_has_not_seen(pair: Re
                 RetryingClient(writer, client.token).create_with_retry(f"later {number}") for number in range(5)
             ]
         reader.resume()
-        wait_until(lambda: set(later_ids) <= {record["id"] for record in reader.get(TASK_LIST_PATH).json})
-        assert lost_id not in {record["id"] for record in reader.get(TASK_LIST_PATH).json}
+        wait_until(lambda: list_task_ids(reader) >= set(later_ids))
+        assert lost_id not in list_task_ids(reader)
     assert "lost writes; starting" in reader.log
 
 

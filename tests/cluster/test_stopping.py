@@ -13,7 +13,7 @@ import pytest
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database
 from tests.support.databases import DatabaseUrlFactory
-from tests.support.polling import wait_until
+from tests.support.polling import DEADLINE_SECONDS, wait_until
 from tests.support.server import Server
 
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
@@ -55,6 +55,6 @@ def test_a_starting_server_exits_with_0(folder: Path, workers: str, number: sign
         wait_until(listener.exists)
         process.send_signal(number)
     other.close()
-    _, log = process.communicate(timeout=60)
+    _, log = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, log
     assert "Traceback" not in log

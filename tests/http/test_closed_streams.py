@@ -29,10 +29,11 @@ def test_a_stream_ends_when_its_token_becomes_invalid(url: str, revocation: str)
     with Server(url, LEXARIUM_READ="token") as server:
         database = Database(url)
         account = add_account(database, "Ada", Role.CONTRIBUTOR)
+        admin = V1Client(server, "admin")
+        server.get("/api/v1")  # so that the server is fast until the token expires
         expires = now_ms() + 15_000 if revocation == "expired" else None
         token, secret = create_token(database, "Ada", expires_at=expires)
         database.close()
-        admin = V1Client(server, "admin")
         if revocation == "made with a revoked one":
             secret = server.post_json("/api/v1/tokens", {}, secret).json["token"]
         if revocation == "password":

@@ -20,7 +20,7 @@ import pytest
 
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.polling import DEADLINE_SECONDS, wait_until
-from tests.support.postgres import HOST, find_free_port
+from tests.support.postgres import HOST, reserve_port
 from tests.support.server import HttpResponse, Server, SpawnedServer, run_cli
 from tests.support.workers import list_worker_pids
 from tests.support.write_load import TASK_LIST_PATH
@@ -60,21 +60,21 @@ def run_nginx(folder: Path, name: str, addresses: Mapping[str, str]) -> Iterator
     """Run nginx with a site file from deploy/, its addresses replaced; yield its port."""
     if NGINX is None:
         pytest.skip("no nginx (apt-get install nginx-light)")
-    port = find_free_port()
-    site = (DEPLOY / name).read_text().replace("listen 80;", f"listen {HOST}:{port};")
-    for production_address, local_address in addresses.items():
-        site = site.replace(production_address, local_address)
-    (folder / "site.conf").write_text(site)
-    user = "user root;" if os.geteuid() == 0 else ""
-    (folder / "nginx.conf").write_text(_NGINX_CONFIG.format(folder=folder, user=user))
-    command = [NGINX, "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
-    process = subprocess.Popen(command)
-    try:
-        wait_until(lambda: _is_listening(port))
-        yield port
-    finally:
-        process.terminate()
-        process.wait(20)
+    with reserve_port() as port:
+        site = (DEPLOY / name).read_text().replace("listen 80;", f"listen {HOST}:{port};")
+        for production_address, local_address in addresses.items():
+            site = site.replace(production_address, local_address)
+        (folder / "site.conf").write_text(site)
+        user = "user root;" if os.geteuid() == 0 else ""
+        (folder / "nginx.conf").write_text(_NGINX_CONFIG.format(folder=folder, user=user))
+        command = [NGINX, "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
+        process = subprocess.Popen(command)
+        try:
+            wait_until(lambda: _is_listening(port))
+            yield port
+        finally:
+            process.terminate()
+            process.wait(DEADLINE_SECONDS)
 
 
 def _is_listening(port: int) -> bool:

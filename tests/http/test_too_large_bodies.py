@@ -127,7 +127,6 @@ fetch(path, {method: "POST", headers: {"Content-Type": kind}, body: new Uint8Arr
 @pytest.mark.parametrize("size", SIZES)
 def test_a_script_in_a_browser_receives_the_413(browser: Browser, size: int) -> None:
     browser.open("/")
-    browser.driver.set_script_timeout(120)
     arguments = ("/api/v1/annotate", size * MEBIBYTE + 1, KINDS[size])
     status, body = browser.driver.execute_async_script(_FETCH, *arguments)
     assert (status, json.loads(body or "{}").get("status")) == (413, 413)

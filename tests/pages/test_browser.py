@@ -5,7 +5,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from tests.support.browser import MAX_SHIFT, NARROW, WIDE, Browser
+from tests.support.browser import NARROW, WIDE, Browser
 from tests.support.curated_sample import RETIRED_NAME, WORKING_MEMORY
 from tests.support.server import Server
 
@@ -47,8 +47,7 @@ TEXT = "Working memory and arousal were measured with the n-back task in schizop
     "name", [name if name in SMOKE else pytest.param(name, marks=pytest.mark.full) for name in PAGES]
 )
 def test_a_page_is_accessible_has_no_layout_shift_and_fits_narrow_screens(browser: Browser, name: str) -> None:
-    browser.open(PAGES[name])
-    assert browser.layout_shift() < MAX_SHIFT
+    browser.open_without_shift(PAGES[name])
     assert browser.accessibility_violations() == []
     browser.take_screenshot(f"{name}-light")
     browser.set_color_scheme("dark")
@@ -63,7 +62,7 @@ def test_a_page_is_accessible_has_no_layout_shift_and_fits_narrow_screens(browse
 def test_a_term_is_found_by_keyboard_among_suggestions(browser: Browser) -> None:
     browser.open("/")
     box = browser.tab_to("#find")
-    browser.type("working mem")
+    browser.insert("working mem")
     browser.find("#find[aria-expanded=true]")
     browser.type(Keys.ARROW_DOWN)
     chosen = browser.find("#find-list [aria-selected=true]")
@@ -79,7 +78,7 @@ def test_a_term_is_found_by_keyboard_among_suggestions(browser: Browser) -> None
 def test_escape_closes_suggestions_and_enter_submits_the_typed_text(browser: Browser) -> None:
     browser.open("/browse")
     browser.tab_to("#find")
-    browser.type("memory")
+    browser.insert("memory")
     browser.find("#find[aria-expanded=true]")
     browser.type(Keys.ESCAPE)
     browser.find("#find[aria-expanded=false]")
@@ -181,9 +180,7 @@ def test_a_page_has_the_same_text_and_links_without_scripts(browser: Browser, na
 @pytest.mark.full
 def test_an_identifier_is_copied_to_the_clipboard(browser: Browser) -> None:
     browser.open(f"/id/{WORKING_MEMORY}")
-    button = browser.find("[data-copy='#identifier']")
-    button.click()
-    browser.wait(lambda: button.text in ("Copied", "Selected"))
+    browser.press_copy("[data-copy='#identifier']")
 
 
 @pytest.mark.full

@@ -99,8 +99,8 @@ PAGES = {
 def test_a_page_is_accessible_has_no_layout_shift_and_fits_narrow_screens(
     browser: Browser, populated_server: PopulatedServer, name: str
 ) -> None:
-    browser.open(PAGES[name].format(**vars(populated_server)))
-    check_appearance(browser, name)
+    browser.open_without_shift(PAGES[name].format(**vars(populated_server)))
+    browser.check_appearance(name)
 
 
 def check_appearance(browser: Browser, name: str) -> None:
@@ -234,9 +234,7 @@ def test_a_token_is_created_and_copied(browser: Browser) -> None:
     browser.find("#old_password").send_keys(PASSWORD)
     browser.press("Create token")
     assert re.match(r"lex_\S+$", browser.find("#secret").text)
-    button = browser.find("[data-copy='#secret']")
-    button.click()
-    browser.wait(lambda: button.text in ("Copied", "Selected"))
+    browser.press_copy("[data-copy='#secret']")
     check_appearance(browser, "token-made")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.databases import DatabaseUrlFactory
+from tests.support.polling import DEADLINE_SECONDS
 from tests.support.server import Server, SpawnedServer, run_cli, run_cli_with_input
 from tests.support.terminal import run_in_terminal
 
@@ -211,7 +212,7 @@ def test_an_export_follows_symlinks_and_writes_into_pipes(
     with (tmp_path / "copy.json").open("wb") as copy:
         reader = subprocess.Popen(["cat", pipe], stdout=copy)
         run_cli("export", "--format", "v-alpha", "-o", pipe, "--database", database_url)
-        assert reader.wait(30) == 0
+        assert reader.wait(DEADLINE_SECONDS) == 0
     assert pipe.is_fifo()
     assert (tmp_path / "copy.json").read_bytes() == real.read_bytes()
 

@@ -244,6 +244,8 @@ def test_damage_on_postgresql_is_known_to_every_node_until_a_check_passes() -> N
             postgres.start()
             assert run_cli("check", "--database", url).returncode == 0
             assert_all_answered(met, token)
+            # Each of its processes must have learned of the check.
+            wait_until(lambda: all(other.get("/api/v1/concept/trm_0150").status == 200 for _ in range(10)))
             assert_all_answered(other, token)
         assert "Traceback" not in met.log + other.log
 

@@ -17,6 +17,7 @@ from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database
 from lexarium.store.transaction import Transaction
 from tests.support.databases import DatabaseUrlFactory
+from tests.support.polling import wait_until
 from tests.support.server import Server
 
 
@@ -76,10 +77,15 @@ def test_a_server_recovers_from_a_lost_connection_to_postgresql(
         name = url.split("@/")[1].split("?")[0]
         with psycopg.connect(postgres_server, autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
-        statuses = [server.post_json("/api/v-alpha/task", {"name": "after"}, token).status for _ in range(3)]
+        statuses: list[int] = []
+
+        def is_accepted() -> bool:
+            statuses.append(server.post_json("/api/v-alpha/task", {"name": "after"}, token).status)
+            return statuses[-1] == 201
+
+        wait_until(is_accepted)
         assert set(statuses) <= {201, 503}
-        assert statuses[-1] == 201
-        assert len(server.get("/api/v-alpha/task").json) == 1 + statuses.count(201)
+        wait_until(lambda: len(server.get("/api/v-alpha/task").json) == 2)
 
 
 def test_a_server_is_not_ready_if_postgresql_cannot_be_read(new_url: DatabaseUrlFactory, postgres_server: str) -> None:

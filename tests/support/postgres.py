@@ -6,8 +6,9 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from select import select
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
@@ -29,11 +30,14 @@ _BIN = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
 _TEST_SETTINGS = {"fsync": "off", "shared_buffers": "16MB", "wal_keep_size": "64MB", "hot_standby_feedback": "on"}
 
 
-def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def reserve_port() -> Iterator[int]:
+    """Keep a port for a server that sets SO_REUSEADDR, as PostgreSQL and nginx do: no one else is given it."""
+    with socket.socket() as placeholder:
+        placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        placeholder.bind((HOST, 0))
+        port: int = placeholder.getsockname()[1]
+        yield port
 
 
 @contextmanager
@@ -58,7 +62,8 @@ class PostgresServer:
         """
         self._temporary = TemporaryDirectory(prefix="lexarium-postgres-")
         self.folder = folder or Path(self._temporary.name, "cluster")
-        self.port = find_free_port()
+        self._resources = ExitStack()
+        self.port = self._resources.enter_context(reserve_port())
         self._user_id = _prepare_folder(self.folder)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -108,11 +113,19 @@ class PostgresServer:
         assert result.returncode == 0, result.stderr
 
     def kill(self) -> None:
-        """Kill all of its processes, as a power cut would."""
+        """Kill all of its processes, as a power cut would, and wait for their end."""
         assert self._process is not None
+        # Stop the main process first, so that it starts no others meanwhile.
+        self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        handles = []
         for pid in (self._process.pid, *_list_children(self._process.pid)):
             with suppress(ProcessLookupError):  # it has ended meanwhile
-                os.kill(pid, signal.SIGKILL)
+                handles.append(os.pidfd_open(pid))
+                signal.pidfd_send_signal(handles[-1], signal.SIGKILL)
+        for handle in handles:
+            assert select([handle], [], [], DEADLINE_SECONDS)[0], "a process does not end"
+            os.close(handle)
         self._process.wait()
         self._process = None
 
@@ -132,6 +145,7 @@ class PostgresServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        self._resources.close()
         self._temporary.cleanup()
 
     def _run(self, program: str, *arguments: object) -> None:

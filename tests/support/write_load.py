@@ -13,6 +13,23 @@ from tests.support.server import HttpResponse, Server
 TASK_LIST_PATH = "/api/v-alpha/task"
 
 
+def list_task_ids(server: Server) -> set[str]:
+    """Return the ids of all tasks, as soon as the server can read them."""
+    return {*list_task_names(server)}
+
+
+def list_task_names(server: Server) -> dict[str, str]:
+    """Return the names of all tasks by id, as soon as the server can read them."""
+    response = wait_until(_get_task_list, server)
+    assert response is not None
+    return {record["id"]: record["name"] for record in response.json}
+
+
+def _get_task_list(server: Server) -> HttpResponse | None:
+    response = server.get(TASK_LIST_PATH)
+    return response if response.status == 200 else None
+
+
 class RetryingClient:
     """Curator that repeats each write, with an idempotency key, until it succeeds."""
 
@@ -37,15 +54,14 @@ class RetryingClient:
         response = self.create(name, key)
         if response.status == 201:
             return str(response.json["id"])
-        assert response.status == 503, response.body
+        assert response.status in (429, 503), response.body
         assert int(response.headers["retry-after"]) > 0
         return ""
 
     def list_by_prefix(self, prefix: str) -> dict[str, str]:
         """Return the records whose names begin with a prefix: name by id."""
-        response = self._server.get(TASK_LIST_PATH)
-        assert response.status == 200, response.body
-        return {record["id"]: record["name"] for record in response.json if record["name"].startswith(prefix)}
+        names = list_task_names(self._server)
+        return {record_id: name for record_id, name in names.items() if name.startswith(prefix)}
 
 
 class WriteLoad:

