@@ -22,12 +22,12 @@ run: setup
 test: develop .tools/ready
 	$(BIN)/python $(PYTEST) -m "not full"
 
-# Everything: both engines throughout, all browser tests, standbys, outages, long property tests.
+# Everything: both engines throughout, all browser tests, standbys, outages, long property tests. More of these tests wait.
+test-all test-rest: PROCESSES_PER_CORE = 3
 test-all: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/python $(PYTEST)
 
-# What `make test-all` adds to `make test`. More of these tests wait.
-test-rest: PROCESSES_PER_CORE = 3
+# What `make test-all` adds to `make test`.
 test-rest: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/python $(PYTEST) -m full
 
