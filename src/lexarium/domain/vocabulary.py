@@ -149,13 +149,15 @@ class Vocabulary:
         if name[:1] == "<" and name[-1:] == ">":
             return name[1:-1]
         prefix, colon, local = name.partition(":")
-        namespace = self.prefixes.get(prefix) or NAMESPACES.get(prefix)
-        if colon and namespace:
-            return namespace + local
-        if colon and (local.startswith("//") or "/" in prefix or prefix in _IRI_SCHEMES):
-            return name
-        if colon and local:
-            return f"{OBO_BASE}{prefix}_{local}" if self._is_obo_id(prefix, local) else self.record_iri(name, address)
+        if colon:
+            namespace = self.prefixes.get(prefix) or NAMESPACES.get(prefix)
+            if namespace:
+                return namespace + local
+            if local.startswith("//") or "/" in prefix or prefix in _IRI_SCHEMES:
+                return name
+            if local:
+                is_obo = self._is_obo_id(prefix, local)
+                return f"{OBO_BASE}{prefix}_{local}" if is_obo else self.record_iri(name, address)
         source = next(iter(self.sources), "")
         # Ids without a prefix, as OBO has it.
         is_obo = source.startswith(OBO_BASE)
@@ -181,7 +183,7 @@ class Vocabulary:
 
         It names the vocabulary, unless that has a base or is the main one. `address` replaces that of the vocabulary.
         """
-        start = self.iri_start if self.has_base else address or self.address
+        start = self.base if self.has_base else address or self.address
         return f"{start}id/{quote(get_local_id(record_id), safe='')}{self._iri_end}"
 
     def parse_record_iri(self, iri: str) -> str | None:

@@ -6,12 +6,11 @@ The result has the same views that `Record` has. A list of records is serialized
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from lexarium.domain.change import Change
-from lexarium.domain.editing.edit import nest_fields
 from lexarium.domain.identifiers import MAX_TARGET_BYTES, get_local_id, qualify_id, split_id
 from lexarium.domain.identity.prefixes import encode_iri
 from lexarium.domain.labels import DEFAULT_LANGUAGE, AliasScope, split_alias_texts
@@ -37,6 +36,13 @@ from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES
 _TRANSLATED_ROLES = (SlotRole.NAME, SlotRole.DEFINITION)
 _COLLECTIONS_KEPT = 500
 _PLAIN_TEXT_KEYS = {"text", "lang"}
+_PLAIN_REFERENCE_KEYS = {"ref"}
+# Integers of 64 bits: others are no numbers.
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
+_TEXT_KEYS = {role: key for key, role in TEXT_ROLES.items()}
+
+# Plain texts, ids and numbers stand for themselves.
+_FieldValue: TypeAlias = Value | str | int
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,10 @@ class _Roles(NamedTuple):
     """Whether a reference is the target of a relation."""
     has_place: bool = False
     """Whether aliases, sources or classes show them."""
+    is_plain: bool = False
+    """Whether a text or a number is shown by a field, and nowhere else."""
+    is_plain_id: bool = False
+    """Whether the same is true of a reference."""
 
 
 _OTHER = _Roles()
@@ -89,6 +99,12 @@ class _Shape(NamedTuple):
 
     roles: Mapping[str, _Roles]
     """By predicate; others have none."""
+    core_fields: Mapping[str, Any]
+    """Names of the core fields, in order, with their defaults."""
+    further_fields: Mapping[str, Any]
+    """The same of the other fields."""
+    fields_by_predicate: Mapping[str, Sequence[tuple[str, type, bool]]]
+    """Names and types of the fields that show a predicate, and whether they are core fields."""
     translated_predicates: frozenset[str]
     definition_field: str | None
     alias_field: str | None
@@ -99,6 +115,7 @@ def _build_shape(collection: Collection) -> _Shape:
     fields, texts = collection.stated_predicates, collection.text_predicates
     references, names = collection.reference_predicates, collection.name_predicates
     predicates = {*fields, *texts, *references, *names, *ALIAS_SCOPES, *OTHER_REFERENCES, *TEXT_MAPPINGS}
+    elsewhere = {*texts, *references, *ALIAS_SCOPES, *OTHER_REFERENCES, SOURCE}
     roles = {
         item: _Roles(
             is_shown=item in fields or item in names,
@@ -110,11 +127,26 @@ def _build_shape(collection: Collection) -> _Shape:
             is_text_relation=item in TEXT_MAPPINGS and item not in collection.id_predicates,
             is_relation=item not in collection.id_predicates and item not in OTHER_REFERENCES,
             has_place=item in ALIAS_SCOPES or item in OTHER_REFERENCES,
+            is_plain=item in fields and item not in elsewhere and item not in TEXT_MAPPINGS,
+            is_plain_id=item in fields and item not in elsewhere and item in collection.id_predicates,
         )
         for item in predicates
     }
     translated = frozenset(collection.field_predicates[name] for name in collection.translated_fields)
-    return _Shape(roles, translated, collection.definition_field, collection.alias_field)
+    further = collection.further_fields
+    defaults = {"id": "", **{name: default for name, _, _, default in collection.field_views}}
+    fields_by_predicate: dict[str, list[tuple[str, type, bool]]] = {}
+    for name, predicate, field_type, _ in collection.field_views:
+        fields_by_predicate.setdefault(predicate, []).append((name, field_type, name not in further))
+    return _Shape(
+        roles,
+        {name: default for name, default in defaults.items() if name not in further},
+        {name: default for name, default in defaults.items() if name in further},
+        fields_by_predicate,
+        translated,
+        collection.definition_field,
+        collection.alias_field,
+    )
 
 
 class _ShownText(NamedTuple):
@@ -147,16 +179,26 @@ class _Views:
         """Values that no other view shows, as JSON by predicate."""
         self._statements = statements
         self._shape = _build_shape(collection)
-        self._first: dict[str, Value] = {}
+        self._first: dict[str, _FieldValue] = {}
         """First values of the predicates that fields show."""
         self._shown: dict[str, Value] = {}
         """Those in the default language instead, where there are several."""
+        roles_by_predicate, first = self._shape.roles, self._first
         for predicate, values in statements.items():
-            roles = self._shape.roles.get(predicate, _OTHER)
-            if type(values) is str:  # most often
-                self._add_text(predicate, roles, values)
+            roles = roles_by_predicate.get(predicate, _OTHER)
+            kind = type(values)
+            # The commonest values are told from others first.
+            if kind is str:
+                if roles.is_plain:
+                    first[predicate] = values
+                else:
+                    self._add_text(predicate, roles, values)
+            elif kind is int and roles.is_plain and _MIN_INTEGER <= values <= _MAX_INTEGER:
+                first[predicate] = values
+            elif kind is dict and roles.is_plain_id and values.keys() == _PLAIN_REFERENCE_KEYS:
+                first[predicate] = values["ref"]
             else:
-                self._add_values(predicate, roles, values if isinstance(values, list) else (values,))
+                self._add_values(predicate, roles, values if kind is list else (values,))
 
     def _add_text(self, predicate: str, roles: _Roles, text: str) -> None:
         """Add the only value of a predicate, a plain text."""
@@ -164,7 +206,7 @@ class _Views:
             self.others[predicate] = [text]
             return
         if roles.is_shown:
-            self._first[predicate] = Text(text)
+            self._first[predicate] = text
         is_target = roles.is_text_relation and _is_target(text)
         if not (roles.is_field or roles.text or roles.has_place or is_target):
             self.others[predicate] = [text]
@@ -225,33 +267,38 @@ class _Views:
         if is_target:
             self.targets.append((predicate, text))
 
-    def build_fields(self, local_id: str, assigned: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all fields of the collection, in its order."""
-        values: dict[str, Value] = self._first
-        for predicate in self._shape.translated_predicates & self._shown.keys():
-            values[predicate] = self._shown[predicate]
-        fields: dict[str, Any] = {"id": local_id}
-        for name, predicate, field_type, default in self.collection.field_views:
-            value = values.get(predicate)
-            if value is None:
-                fields[name] = assigned.get(name, default)
-            elif field_type is str and type(value) is Text:
-                fields[name] = value[0]
-            else:
-                fields[name] = to_field(value, field_type)
+    def build_fields(self, local_id: str, assigned: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the core fields of the collection, and its other fields, in its order."""
+        values, shape = self._first, self._shape
+        if self._shown:
+            for predicate in shape.translated_predicates & self._shown.keys():
+                values[predicate] = self._shown[predicate]
+        core, further = dict(shape.core_fields), dict(shape.further_fields)
+        core["id"] = local_id
+        for name, value in assigned.items():
+            fields = core if name in core else further
+            if name in fields and name != "id":
+                fields[name] = value
+        for predicate, value in values.items():
+            for name, field_type, is_core in shape.fields_by_predicate.get(predicate, ()):
+                fields = core if is_core else further
+                fields[name] = value if type(value) is field_type else _to_field(value, field_type)
+        fields = further if "name" in further else core
         if not fields.get("name"):
             others = (values[item] for item in self.collection.name_predicates if item in values)
-            fields["name"] = next((to_field(value, str) for value in others), "")
-        return fields
+            fields["name"] = next((_to_field(value, str) for value in others), "")
+        return core, further
 
     def list_aliases(self, fields: Mapping[str, Any]) -> list[dict[str, str]]:
         """Return all aliases. The field of aliases has those in the default language, unless they are stated."""
         stated = [{"text": text, "lang": lang, "scope": scope} for text, lang, scope in self.aliases]
-        if any(alias["lang"] == self.collection.language for alias in stated):
-            return stated
         text = fields.get(self._shape.alias_field or "", "")
-        texts = split_alias_texts(text) if text else ()
-        return [*({"text": item, "lang": DEFAULT_LANGUAGE, "scope": "exact"} for item in texts), *stated]
+        if not text or any(alias["lang"] == self.collection.language for alias in stated):
+            return stated
+        return [
+            *({"text": item, "lang": DEFAULT_LANGUAGE, "scope": "exact"} for item in split_alias_texts(text)),
+            *stated,
+        ]
 
     def group_targets(self) -> dict[str, list[str]]:
         """Return the targets of relations by relation type, as the ids that their owner gave them."""
@@ -280,16 +327,17 @@ class _Views:
     def dump_texts(self) -> dict[str, list[Any]]:
         """Return the texts as JSON, by key. Names and definitions in the default language come first."""
         default = self.collection.language
-        dumped: dict[SlotRole, list[Any]] = {role: [] for role in TEXT_ROLES.values()}
+        dumped: dict[str, list[Any]] = {key: [] for key in TEXT_ROLES}
         translations = []
         for text in self.texts:
-            if text.lang != default and text.role in _TRANSLATED_ROLES:
+            role, _, lang, _ = text
+            if lang != default and role in _TRANSLATED_ROLES:
                 translations.append(text)
             else:
-                dumped[text.role].append(text.dump())
+                dumped[_TEXT_KEYS[role]].append(text.dump())
         for text in translations:
-            dumped[text.role].append(text.dump())
-        return {key: dumped[role] for key, role in TEXT_ROLES.items()}
+            dumped[_TEXT_KEYS[text.role]].append(text.dump())
+        return dumped
 
     def translate(self, fields: Mapping[str, Any], field: str, languages: Sequence[str]) -> str:
         """Return the name or definition that suits a reader best."""
@@ -308,7 +356,8 @@ def serialize_record(change: Change, presentation: Presentation = DEFAULT_PRESEN
     if "record" in document:  # of before records were statements
         document = orjson.loads(parse_record(change.collection, change.document).to_document())
     views = _Views(collection, document["statements"])
-    fields, targets = views.build_fields(document["id"], document.get("assigned", {})), views.group_targets()
+    core, further = views.build_fields(document["id"], document.get("assigned", {}))
+    fields, targets = {**core, **further}, views.group_targets()
     content = {
         "id": document["id"],
         "collection": collection.local_name,
@@ -317,7 +366,8 @@ def serialize_record(change: Change, presentation: Presentation = DEFAULT_PRESEN
         "replaced_by": document.get("replaced_by"),
         "iri": build_iri(change.record_id, document.get("iri"), presentation.base),
         "vocabulary": change.vocabulary,
-        **nest_fields(collection, fields),
+        **core,
+        **({"fields": further} if further else {}),
         "definition": fields.get(collection.definition_field or "", ""),
         **views.dump_texts(),
         "aliases": views.list_aliases(fields),
@@ -392,6 +442,11 @@ def _parse_value(predicate: str, data: Any) -> Value:
 def _translates_only(data: Any) -> bool:
     """Return whether a value has no qualifiers but the text that it translates."""
     return not isinstance(data, dict) or data.get("qualifiers", {}).keys() <= {TRANSLATION_SOURCE}
+
+
+def _to_field(value: _FieldValue, field_type: type) -> Any:
+    """Return the value of a field of a type, as `to_field` does."""
+    return to_field(Text(str(value)) if isinstance(value, str | int) else value, field_type)
 
 
 def _dump_value(predicate: str, data: Any) -> Any:
