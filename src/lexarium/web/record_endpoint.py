@@ -154,7 +154,7 @@ class RecordEndpoint:
                 presentation = Presentation(self._site.get_base(request), get_languages(request))
                 content = serialize_record(change, presentation)
                 content["relations"] = queries.list_related(snapshot, change)
-                return orjson.dumps(content), describe_languages(request, [content])
+                return orjson.dumps(content), describe_languages(request, presentation.languages, [content])
             related_records = queries.find_related(snapshot, record_id)
         rdf_format, record = _RDF_FORMATS[name], change.to_record()
         vocabulary = replace(VOCABULARIES[record.collection.vocabulary], address=self._site.get_base(request))

@@ -76,13 +76,14 @@ def get_record_at(
 
 def get_current_record(database: Database, record_id: str, collection: Collection | None = None) -> VersionedRecord:
     """Return a published record, read without a transaction of its own; raise as `get_record_at`."""
+    return find_published(lambda: find_current_change(database, record_id), record_id, collection)
 
-    def find() -> Change | None:
-        return database.read_with_position(
-            lambda connection: revisions.find_current_with_position(connection, record_id)
-        )[1]
 
-    return find_published(find, record_id, collection)
+def find_current_change(database: Database, record_id: str) -> Change | None:
+    """Return the last change of a record, read without a transaction of its own, or None."""
+    return database.read_with_position(lambda connection: revisions.find_current_with_position(connection, record_id))[
+        1
+    ]
 
 
 def list_records(  # noqa: PLR0913 (a list, its page and its counts)

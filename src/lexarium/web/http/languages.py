@@ -21,9 +21,11 @@ def get_languages(request: Request) -> tuple[str, ...]:
     return (format_tag(lang),)
 
 
-def describe_languages(request: Request, records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def describe_languages(
+    request: Request, languages: Sequence[str], records: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
     """Return the headers of serialized records in the languages that a request asks for, if it asks for any."""
-    tags = dict.fromkeys(filter(None, map(get_shown_language, records))) if get_languages(request) else ()
+    tags = dict.fromkeys(filter(None, map(get_shown_language, records))) if languages else ()
     return {**vary_by_language(request), **({"content-language": ", ".join(tags)} if tags else {})}
 
 

@@ -34,4 +34,4 @@ def _get_cookie_name(request: Request) -> str:
 
 
 def _is_secure(request: Request) -> bool:
-    return request.url.scheme == "https"
+    return request.scope["scheme"] == "https"

@@ -29,7 +29,13 @@ from lexarium.services.idempotency import WriteResponse
 from lexarium.services.record_serializer import get_shown_languages, list_record_fields, serialize_record
 from lexarium.services.records import queries
 from lexarium.services.records.catalogue_state import get_position
-from lexarium.services.records.lookup import VersionedRecord, find_published, get_published, get_record
+from lexarium.services.records.lookup import (
+    VersionedRecord,
+    get_change,
+    get_published,
+    get_record,
+    require_published,
+)
 from lexarium.services.serializers import serialize_difference, serialize_proposal, serialize_version
 from lexarium.services.vocabularies.access import get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
@@ -194,7 +200,7 @@ def list_records(context: RequestContext, query: _ListParameters) -> Response:
         )
     presentation = context.translated
     items = [serialize_record(change, presentation) for change in page.items]
-    headers = describe_languages(context.request, items)
+    headers = describe_languages(context.request, presentation.languages, items)
     if query.fields_ is not None:
         names = split_commas([query.fields_])
         items = [{name: item[name] for name in names} for item in items]
@@ -215,19 +221,19 @@ def respond_with_record(
     """Return a record in the language and at the revision that a query asks for; pass its last change if it is read."""
     database, collection = context.site.database, context.path_collection
     if query.release is None and query.as_of is None:
-        if current is None:
-            found = queries.get_current_record(database, record_id, collection)
-        else:
-            found = find_published(lambda: current, record_id, collection)
+        change = get_change(lambda: current or queries.find_current_change(database, record_id), record_id, collection)
     else:
         with database.read() as snapshot:
             revision = queries.resolve_revision(snapshot, query.release, query.as_of, split_id(record_id)[0])
-            found = queries.get_record_at(snapshot, record_id, revision, collection)
-    content = serialize_record(found.change, context.translated)
-    headers = describe_languages(context.request, [content])
+            change = queries.get_record_at(snapshot, record_id, revision, collection).change
+    presentation = context.translated
+    content = serialize_record(change, presentation)
+    if content["state"] != RecordState.PUBLISHED:
+        require_published(change.to_record())
+    headers = describe_languages(context.request, presentation.languages, [content])
     # Names and definitions may be in two languages.
     languages = get_shown_languages(content) if "content-language" in headers else ()
-    return json_response(content, etag=f'"{"-".join([str(found.version), *languages])}"', **headers)
+    return json_response(content, etag=f'"{"-".join([str(change.version), *languages])}"', **headers)
 
 
 def _find_warnings(context: RequestContext, _: _CreateParameters, draft: dict[str, Any]) -> list[WriteWarning]:
