@@ -10,7 +10,6 @@ from lexarium.domain.change import Change
 from lexarium.domain.identifiers import get_local_id, split_id
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.rendering import get_filter_columns
-from lexarium.domain.schema.collections import RELATION_TYPES
 from lexarium.domain.text.timestamps import format_timestamp
 from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.services.curation import review
@@ -23,6 +22,7 @@ from lexarium.services.records.queries import get_version, get_version_at, resol
 from lexarium.services.vocabularies.access import AmbiguousId, get_read_scope
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.bibtex import format_bibtex
+from lexarium.web.pages.catalogue.relation_html import format_graph_groups, format_relations, format_tree
 from lexarium.web.pages.charts.relation_graph import build_graph
 from lexarium.web.pages.curation import comments
 from lexarium.web.pages.curation.revert import build_undo_notice
@@ -91,6 +91,7 @@ def _build_context(
     described = VOCABULARIES[slug]
     iri = build_iri(record.id, record.iri, page.site.get_base(page.request))
     own_path = f"/id/{quote(page.id, safe='')}"
+    graph = build_graph(record_detail.name.text or record.local_id, record_detail.relation_groups)
     # The page was found by this path.
     path = add_query(own_path, vocabulary=slug if page.scope_is_chosen else None)
     return {
@@ -101,7 +102,10 @@ def _build_context(
         "class": classes.get(record.class_id),
         "namesakes": [(item, classes.get(item.class_id)) for item in record_detail.namesakes],
         "is_flagged": get_filter_columns(record.collection, record.fields)[-1],
-        "graph": build_graph(record_detail.name.text or record.local_id, record_detail.relation_groups),
+        "relations": format_relations(record_detail.relation_groups),
+        "graph": graph,
+        "graph_groups": format_graph_groups(graph) if graph else "",
+        "tree": format_tree(record_detail.hierarchy, record.collection),
         "members": _list_members(page, snapshot, record) if record.collection.is_class_collection else [],
         "versions": record_detail.history,
         "citations": _build_citations(
@@ -114,7 +118,6 @@ def _build_context(
         "permission_slug": slug,
         "comments": comments.build_context(page, snapshot, record),
         "discovery": None if is_past else _describe_to_robots(page, described, record_detail, iri),
-        "relation_labels": {name: RELATION_TYPES[name].label for name in record.collection.hierarchical_types},
         "canonical": get_base_url(page.request) + record_path(record.id),
     }
 
