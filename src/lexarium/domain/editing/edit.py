@@ -56,9 +56,11 @@ class QualifiedMapping(NamedTuple):
 
 def list_mappings(record: Record) -> list[QualifiedMapping]:
     """Return the relations of a record to other vocabularies, sorted, with their qualifiers."""
-    mappings = sorted(relation for relation in record.relations if RELATION_TYPES[relation.relation].is_mapping)
-    if not mappings:
+    names = {relation.relation for relation in record.relations}
+    mapping_names = {name for name in names if RELATION_TYPES[name].is_mapping}
+    if not mapping_names:
         return []
+    mappings = sorted(relation for relation in record.relations if relation.relation in mapping_names)
     qualifiers: dict[tuple[str, Value], dict[str, Any]] = {}
     for statement in record.own_statements:
         if statement.qualifiers:

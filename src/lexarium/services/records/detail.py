@@ -125,12 +125,13 @@ def load_detail(  # noqa: PLR0913 (a record, its versions and its reader)
         groups = add_details(snapshot, record.id, groups)
         hierarchy = load_hierarchy(snapshot, record, name.text or record.local_id)
     translated = translate_names(snapshot, _iter_shown_ids(groups, hierarchy, mentions), wanted)
-    elsewhere = {
-        target: replace(item, text=translated.get(item.record_id or "", item.text))
-        for target, item in mentions.elsewhere.items()
-    }
-    vocabulary = record.collection.vocabulary
-    names = {item: translated.get(qualify_id(vocabulary, item), name) for item, name in mentions.names.items()}
+    vocabulary, names, elsewhere = record.collection.vocabulary, mentions.names, mentions.elsewhere
+    if translated:
+        names = {item: translated.get(qualify_id(vocabulary, item), name) for item, name in names.items()}
+        elsewhere = {
+            target: replace(item, text=translated.get(item.record_id or "", item.text))
+            for target, item in elsewhere.items()
+        }
     view = StatementView(record, names, mentions.user_names, elsewhere, mentions.labels)
     definition = choose_text(record, record.collection.definition_field or "", wanted)
     user_ids = list_user_ids(record)

@@ -139,6 +139,8 @@ def _label_types(
 
 def translate_names(snapshot: Snapshot, record_ids: Iterable[str], wanted: Sequence[str]) -> dict[str, str]:
     """Return the names of those of these records that have one in a language that their reader wants more."""
+    if not wanted:
+        return {}
     ranges = _list_ranges(wanted)
     tags = {
         slug: ranges[: ranges.index(item.language)] if item.language in ranges else ranges

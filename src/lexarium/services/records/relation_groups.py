@@ -143,7 +143,13 @@ def add_details(snapshot: Snapshot, record_id: str, groups: Sequence[RelationGro
         if edge.far != record_id and not is_claim:
             edges.setdefault(edge.near, []).append(edge)
     return [
-        replace(group, items=[_add_relations(item, group.type_name, edges.get(item.id, ())) for item in group.items])
+        replace(
+            group,
+            items=[
+                _add_relations(item, group.type_name, edges[item.id]) if item.id in edges else item
+                for item in group.items
+            ],
+        )
         for group in groups
     ]
 

@@ -182,6 +182,8 @@ def match_records(
 
 
 def _list_spellings(identifier: str) -> list[str]:
+    if ":" not in identifier:  # neither a CURIE nor an IRI
+        return [identifier]
     other = prefixes.expand(identifier) or prefixes.contract(identifier)
     return [identifier, other] if other else [identifier]
 
