@@ -14,6 +14,7 @@ from lexarium.store.schema import account_table, membership_table, token_table
 from lexarium.store.transaction import Transaction
 
 _account, _token, _membership = account_table.c, token_table.c, membership_table.c
+_SELECT_ACCOUNTS = select(account_table).where(_account.id.in_(sa.bindparam("ids", expanding=True)))
 
 
 class AccountUsage(NamedTuple):
@@ -40,7 +41,7 @@ def find_accounts(connection: Connection, account_ids: Sequence[str]) -> list[Ac
     if not account_ids:
         return []
     with depend_on([UNLOGGED_TAG]):
-        rows = connection.execute(select(account_table).where(_account.id.in_(account_ids))).all()
+        rows = connection.execute(_SELECT_ACCOUNTS, {"ids": account_ids}).all()
     return [_to_account(row) for row in rows]
 
 

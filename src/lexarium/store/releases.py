@@ -18,6 +18,7 @@ CHUNK_BYTES = 1 << 16
 _CHUNK_BATCH = 16
 
 _file, _chunk = release_file_table.c, release_chunk_table.c
+_SELECT_RELEASES = select(release_table).order_by(release_table.c.revision.desc(), release_table.c.made.desc())
 
 
 def add(transaction: Transaction, release: Release) -> None:
@@ -37,9 +38,8 @@ def find(connection: Connection, name: str) -> Release | None:
 
 def list_all(connection: Connection) -> list[Release]:
     """Return all releases, the newest first."""
-    query = select(release_table).order_by(release_table.c.revision.desc(), release_table.c.made.desc())
     with depend_on([UNLOGGED_TAG]):
-        return [_to_release(row) for row in connection.execute(query)]
+        return [_to_release(row) for row in connection.execute(_SELECT_RELEASES)]
 
 
 def find_file(connection: Connection, release: str, format: str) -> ReleaseFile | None:

@@ -1,14 +1,16 @@
 """Position and schema version of the catalogue."""
 
-from lexarium.store.engine.position_queries import read_position
+from lexarium.store.engine.position_queries import read_position, remember_position
 from lexarium.store.maintenance.upgrade import read_schema_version
 from lexarium.store.migrations import SCHEMA_VERSION
 from lexarium.store.position import Position, Snapshot
 
 
 def get_position(snapshot: Snapshot) -> Position:
-    """Return the position that a snapshot sees."""
-    return read_position(snapshot)
+    """Return the position that a snapshot sees. It is read once."""
+    position = read_position(snapshot)
+    remember_position(snapshot, position)
+    return position
 
 
 def get_schema_version(snapshot: Snapshot) -> str | None:

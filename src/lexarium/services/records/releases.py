@@ -1,7 +1,7 @@
 """Named releases of vocabularies."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lexarium.domain.errors import Conflict, NotFound
 from lexarium.domain.identifiers import MAIN_VOCABULARY, qualify_id
@@ -61,9 +61,15 @@ def find_previous(snapshot: Snapshot, release: Release) -> Release | None:
 
 def find_versions(snapshot: Snapshot, described: Iterable[Vocabulary]) -> dict[str, str]:
     """Return the name of the newest release of each vocabulary, or else the version of the file it came from."""
-    versions = {item.slug: _shorten_version(item.version) for item in described if item.version}
-    newest = {release.vocabulary: release.local_name for release in reversed(releases.list_all(snapshot))}
-    return versions | newest
+    by_vocabulary: dict[str, list[Release]] = {}
+    for release in releases.list_all(snapshot):
+        by_vocabulary.setdefault(release.vocabulary, []).append(release)
+    return {item.slug: name_version(item, by_vocabulary.get(item.slug, ())) for item in described}
+
+
+def name_version(described: Vocabulary, newest_first: Sequence[Release]) -> str:
+    """Return the name of the newest release of a vocabulary, else the version of the file it came from, if any."""
+    return newest_first[0].local_name if newest_first else _shorten_version(described.version)
 
 
 def _shorten_version(version: str) -> str:

@@ -33,6 +33,22 @@ _parent_relation, _child_relation = relation_table.alias("up"), relation_table.a
 _UP = _parent_relation.c.source, _parent_relation.c.target
 _DOWN = _child_relation.c.target, _child_relation.c.source
 _SELECT_NAMES = select(_record.id, _record.name).where(IS_PUBLISHED).order_by(_record.name_key, _record.id)
+_SELECT_NAMES_BY_ID = _SELECT_NAMES.where(_record.id.in_(bindparam("ids", expanding=True)))
+_COUNT_CHILDREN = (
+    select(_relation.target, func.count())
+    .join(record_table, _record.id == _relation.source)
+    .where(
+        _relation.target.in_(bindparam("parents", expanding=True)),
+        _relation.relation.in_(bindparam("types", expanding=True)),
+        IS_PUBLISHED,
+    )
+    .group_by(_relation.target)
+)
+_SELECT_CLASS_IDS = (
+    select(_record.id, _change.class_id)
+    .join(change_table, (_change.record == _record.id) & (_change.version == _record.version))
+    .where(_record.id.in_(bindparam("ids", expanding=True)), IS_PUBLISHED)
+)
 # Types of relations that are read by one query: engines limit the parts of a union.
 _MAX_KINDS = 100
 
@@ -138,7 +154,7 @@ def _is_top(type_names: Sequence[str]) -> ColumnElement[bool]:
 def find_tree_nodes(connection: Connection, record_ids: Sequence[str], type_names: Sequence[str]) -> list[TreeNode]:
     """Return records (at most BATCH_SIZE ids) as the roots of a hierarchy, by name."""
     with depend_on(record_tags(record_ids)):
-        rows = connection.execute(_SELECT_NAMES.where(_record.id.in_(record_ids))).all()
+        rows = connection.execute(_SELECT_NAMES_BY_ID, {"ids": record_ids}).all()
     child_counts = _count_children(connection, [row.id for row in rows], type_names)
     return [TreeNode(row.id, row.name, "", child_counts.get(row.id, 0)) for row in rows]
 
@@ -304,9 +320,7 @@ def find_groups(
 
 def find_class_ids(connection: Connection, record_ids: Sequence[str]) -> dict[str, str]:
     """Return the classes of published records (at most BATCH_SIZE ids), by record."""
-    is_current = (_change.record == _record.id) & (_change.version == _record.version)
-    query = select(_record.id, _change.class_id).join(change_table, is_current)
-    return dict(connection.execute(query.where(_record.id.in_(record_ids), IS_PUBLISHED)).tuples().all())
+    return dict(connection.execute(_SELECT_CLASS_IDS, {"ids": record_ids}).tuples().all())
 
 
 def _sample(connection: Connection, collection: str, condition: ColumnElement[bool], limit: int) -> IdSample:
@@ -349,8 +363,6 @@ def _is_next_to_unpublished(collection: str, type_names: Sequence[str]) -> Colum
 def _count_children(connection: Connection, record_ids: Sequence[str], type_names: Sequence[str]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for batch in batched(record_ids):
-        query = select(_relation.target, func.count()).join(record_table, _record.id == _relation.source)
-        query = query.where(_relation.target.in_(batch), _relation.relation.in_(type_names), IS_PUBLISHED)
         with depend_on(record_tags(batch)):
-            counts |= dict(connection.execute(query.group_by(_relation.target)).all())
+            counts |= dict(connection.execute(_COUNT_CHILDREN, {"parents": batch, "types": type_names}).all())
     return counts

@@ -9,7 +9,7 @@ from lexarium.services.records import activity, browse
 from lexarium.services.records.activity import WriteEntry
 from lexarium.services.records.catalogue_state import get_position
 from lexarium.services.records.detail import list_metadata
-from lexarium.services.records.releases import find_versions, list_releases
+from lexarium.services.records.releases import find_versions, list_releases, name_version
 from lexarium.services.vocabularies.access import get_read_scope
 from lexarium.store.position import Snapshot
 from lexarium.web.pages.charts.class_map import MAX_TERM_TILES, build_class_maps, build_term_maps
@@ -23,7 +23,7 @@ def show_home(page: Page) -> Response:
     """Show the home page: that of a vocabulary if only one is chosen, or if there is only one."""
     scope = page.scope
     if len(scope.slugs) == 1:
-        return _show_vocabulary(page, "vocabulary_home.html" if scope.is_chosen else "home.html")
+        return _show_vocabulary(page, has_metadata=scope.is_chosen)
     with page.read() as snapshot:
         context = {**_list_vocabularies(page, snapshot), "writes": _list_recent(snapshot, page)}
     return page.render("home_several.html", context)
@@ -32,7 +32,7 @@ def show_home(page: Page) -> Response:
 def show_vocabulary(page: Page) -> Response:
     """Show the home of one vocabulary."""
     page.scope = get_read_scope(page.site.get_caller(page.request), [page.request.path_params["slug"]])
-    return _show_vocabulary(page, "vocabulary_home.html")
+    return _show_vocabulary(page, has_metadata=True)
 
 
 def list_vocabularies(page: Page) -> Response:
@@ -48,29 +48,31 @@ def _list_vocabularies(page: Page, snapshot: Snapshot) -> dict[str, Any]:
     return {"summaries": summarize(counts, described), "versions": find_versions(snapshot, described)}
 
 
-def _show_vocabulary(page: Page, template: str) -> Response:
+def _show_vocabulary(page: Page, *, has_metadata: bool) -> Response:
     [slug] = page.scope.slugs
     described = VOCABULARIES[slug]
     with page.read() as snapshot:
         position = get_position(snapshot)
         counts = page.site.database.counts.count_at(snapshot, position.revision)
         [summary] = summarize(counts, [described])
+        releases = list_releases(snapshot, slug)
         context = {
             "described": described,
             "base": described.base if described.has_base else page.site.get_base(page.request),
-            "version": find_versions(snapshot, [described]).get(slug, ""),
+            "version": name_version(described, releases),
             "summary": summary,
             "main_counts": summary.main_counts,
             "auxiliary_counts": summary.auxiliary_counts,
             "is_empty": not any(summary.main_counts.values()),
             **_build_map(page, snapshot, summary),
             "writes": _list_recent(snapshot, page),
-            "metadata": list_metadata(snapshot, slug),
-            "releases": list_releases(snapshot, slug),
+            "releases": releases,
             "chosen_vocabulary": slug,
             "permission_slug": slug,
         }
-    return page.render(template, context)
+        if has_metadata:
+            context["metadata"] = list_metadata(snapshot, slug)
+    return page.render("vocabulary_home.html" if has_metadata else "home.html", context)
 
 
 def _build_map(page: Page, snapshot: Snapshot, summary: VocabularySummary) -> dict[str, Any]:
