@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS
@@ -18,8 +19,7 @@ _MAX_STEPS = 5_000
 Path = tuple[RecordName, ...]
 
 
-@dataclass(frozen=True)
-class Branch:
+class Branch(NamedTuple):
     """Record in a tree. `children` is None where they are not loaded."""
 
     id: str
@@ -98,11 +98,11 @@ def _build_tree(current: Branch, paths: Sequence[Path], level: Sequence[LevelNod
     """Return the tree of the first path, with the siblings of a record."""
     if not paths:
         return current
-    siblings = [current if node.id == current.id else _to_branch(node) for node in level]
-    if current not in siblings:
+    siblings = [
+        current._replace(type_name=node.type_name) if node.id == current.id else _to_branch(node) for node in level
+    ]
+    if not any(item.is_current for item in siblings):
         siblings.insert(0, current)
-    types = {node.id: node.type_name for node in level}
-    siblings = [replace(item, type_name=types.get(item.id, "")) for item in siblings]
     *above, parent = paths[0]
     tree = Branch(parent.id, parent.name, "", True, siblings, len(level) >= MAX_SIBLINGS)
     for item in reversed(above):
@@ -123,4 +123,4 @@ def _iter_branches(branch: Branch | None) -> Iterator[Branch]:
 
 def _translate(branch: Branch, names: Mapping[str, str]) -> Branch:
     children = None if branch.children is None else [_translate(child, names) for child in branch.children]
-    return replace(branch, name=names.get(branch.id, branch.name), children=children)
+    return branch._replace(name=names.get(branch.id, branch.name), children=children)

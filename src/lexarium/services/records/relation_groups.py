@@ -1,8 +1,10 @@
 """Records related to one, grouped by type and direction of the relation."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
+from types import MappingProxyType
+from typing import NamedTuple
 
 from lexarium.domain.identifiers import get_local_id
 from lexarium.domain.record import Record
@@ -22,14 +24,13 @@ _MAX_DETAILED = 100  # of them with their own relations
 Kind = tuple[str, bool]
 
 
-@dataclass(frozen=True)
-class RelatedItem:
+class RelatedItem(NamedTuple):
     """Related record. Of a detail, such as a contrast, `relations` are its own, by label."""
 
     id: str
     name: str
     collection: str
-    relations: Mapping[str, Sequence[RecordName]] = field(default_factory=dict)
+    relations: Mapping[str, Sequence[RecordName]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,7 @@ class RelationGroup:
             return item._replace(name=names.get(item.id, item.name))
 
         items = [
-            replace(
-                item,
+            item._replace(
                 name=names.get(item.id, item.name),
                 relations={label: list(map(translate_name, group)) for label, group in item.relations.items()},
             )
@@ -180,7 +180,7 @@ def _add_relations(item: RelatedItem, type_name: str, edges: Iterable[Edge]) -> 
         for (name, is_outgoing), group in groupby(ordered, key=get_kind)
         if name != type_name
     }
-    return replace(item, relations=relations)
+    return item._replace(relations=relations)
 
 
 def _label_direction(type_name: str, label: str, *, is_outgoing: bool) -> str:

@@ -6,7 +6,7 @@ and draws them the same way when it expands a node.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lexarium.services.records.relation_groups import RelationGroup
 
@@ -19,8 +19,7 @@ _MAX_NODES = 6
 _MAX_CHARS, _MAX_CENTRE_CHARS = 23, 16
 
 
-@dataclass(frozen=True)
-class GraphNode:
+class GraphNode(NamedTuple):
     """A related record; `path` is the line to the centre."""
 
     x: float
