@@ -33,7 +33,8 @@ from lexarium.web.v1.operations.service import build_choice
 from lexarium.web.v1.responses import V1_PATH, OrjsonResponse
 
 _VOCABULARY_PATH = f"{V1_PATH}/vocabularies/{{vocabulary}}"
-_QUERIED_PREFIXES = (f"{_VOCABULARY_PATH}/records/{{id}}", f"{V1_PATH}/records/{{id}}")
+_ANY_RECORD_PATH = f"{V1_PATH}/records/{{id}}"
+_QUERIED_PREFIXES = (f"{_VOCABULARY_PATH}/records/{{id}}", _ANY_RECORD_PATH)
 """Paths of records, and of what belongs to them, that may also have the id in the query."""
 _RECORD_PREFIXES = (f"{V1_PATH}/{{collection}}/{{id}}", *_QUERIED_PREFIXES)
 _ID_PARAMETERS = ("id", "iri")
@@ -277,10 +278,13 @@ def _find_alternative(context: RequestContext) -> str | None:
     return None if get_local_id(record_id) == context.request.path_params["id"] else record_id
 
 
-def _get_order(paths: list[str], path: str) -> tuple[int, bool]:
-    """Return the place of a path among others: where it is declared, but a record after what belongs to one."""
+def _get_order(paths: list[str], path: str) -> tuple[bool, int, bool]:
+    """Return the place of a path among others: where it is declared, but a record after what belongs to one.
+
+    That of any record, which is requested most, comes first: nothing else begins so.
+    """
     root = next((prefix for prefix in _RECORD_PREFIXES if path.startswith(prefix)), path)
-    return paths.index(root), path == root
+    return path != _ANY_RECORD_PATH, paths.index(root), path == root
 
 
 def _to_query_path(path: str) -> str:
