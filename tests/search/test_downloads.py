@@ -28,6 +28,9 @@ def server(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> Itera
         curator.create("task", name="=river(1)")
         retired = curator.create(name="river of old")
         curator.send("DELETE", build_path(retired), If_Match=get_etag(retired))
+        sea_names = {"en": "sea", "de": "Meer", "es": "mar", "fr": "mer", "it": "mare"}
+        curator.create(name="sea", names=[{"text": text, "lang": tag} for tag, text in sea_names.items()])
+        curator.create(name="sea bed", names=[{"text": "sea bed", "lang": "en"}, {"text": "Meeresgrund", "lang": "de"}])
         lines = [
             {"op": "create", "collection": "concept", "record": {"name": f"brook number {number}"}}
             for number in range(2_500)
@@ -52,6 +55,11 @@ def test_hits_are_counted_by_the_languages_of_their_names_and_aliases(server: Se
     assert facets["language"] == {"en": 3, "de": 1, "fr": 1}
     assert facets["collection"] == {"concept": 2, "task": 1}
     assert _search(server, "river", state="published,retired")["facets"]["state"] == {"published": 3, "retired": 1}
+
+
+def test_hits_are_counted_by_language_where_a_record_has_many(server: Server) -> None:
+    assert _search(server, "sea")["facets"]["language"] == {"en": 2, "de": 2, "es": 1, "fr": 1, "it": 1}
+    assert _search(server, "seaa bed")["facets"]["language"] == {"en": 1, "de": 1}
 
 
 def test_a_language_filter_selects_records_with_names_in_it(server: Server) -> None:

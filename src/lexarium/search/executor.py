@@ -4,11 +4,12 @@ The order of hits depends only on the query, never on the size of the page: a fi
 by how they match; the others follow in the order of their queries.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property, partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Document, Order, Query
@@ -17,9 +18,9 @@ from lexarium.domain.identifiers import MAIN_VOCABULARY, get_local_id, qualify_i
 from lexarium.domain.labels import DEFAULT_LANGUAGE
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.text.languages import choose_language, get_primary_subtag
-from lexarium.search.analysis.folding import fold
+from lexarium.search.analysis.folding import fold_key
 from lexarium.search.analysis.languages import get_stop_words
-from lexarium.search.documents import GROUP_SEPARATOR, LABEL_SEPARATOR, OTHER_LANGUAGE, Label
+from lexarium.search.documents import GROUP_SEPARATOR, LABEL_SEPARATOR, LANGUAGE_SEPARATOR, MANY_LANGUAGES, Label
 from lexarium.search.index import IndexSnapshot, read_labels, translated_errors
 from lexarium.search.queries import QueryBuilder, SearchFilter, any_of
 from lexarium.search.query_parser import ParsedQuery, QueryWord, max_edits, parse_query
@@ -43,6 +44,8 @@ _MAX_FACET_VALUES = 100
 _GROUP_FACETS = ("vocabulary", "collection", "class", "language")
 # Collections and classes together.
 _MAX_GROUPS = 10_000
+# A fuzzy word takes milliseconds. In longer queries, typing mistakes are looked for only in words that no label has.
+_MAX_FUZZY_WORDS = 3
 _MAX_ACRONYMS = 10
 # Letters of an acronym that may be only its beginning.
 _MIN_ACRONYM_START = 3
@@ -192,7 +195,7 @@ class QueryExecutor:
         for raw_hit in raw_hits.values():
             document = self._get_document(raw_hit)
             name = read_labels(document).labels.partition(LABEL_SEPARATOR)[0]
-            trigrams = _list_trigrams(fold(name).key)
+            trigrams = _list_trigrams(fold_key(name))
             similarity = len(trigrams & own_trigrams) / (len(trigrams) + len(own_trigrams))
             if similarity > _MIN_SIMILARITY:
                 nearest.append((-similarity, NearestName(name, str(document.get_first("record")))))
@@ -222,43 +225,61 @@ class QueryExecutor:
 
     def count_facets(self) -> FacetCounts:
         """Count the hits, in total and by vocabulary, collection, class, language of names and aliases, and state."""
+        if not self.ranked_hits and not self.is_partial and not self._has_definition_hits:
+            return FacetCounts(0, {name: {} for name in (*_GROUP_FACETS, "state")})
         fields = {"group": _MAX_GROUPS}
         # A facet with only one possible value is not counted: counting is most of the cost of a search.
         if len(self._filter.states) > 1:
             fields["state"] = _MAX_FACET_VALUES
-        with translated_errors:
-            if self._searcher.doc_freq("language", OTHER_LANGUAGE):
-                fields["language"] = _MAX_FACET_VALUES
-        if not self.ranked_hits and not self.is_partial and not self._has_definition_hits:
-            return FacetCounts(0, {name: {} for name in (*_GROUP_FACETS, "state")})
-        fuzzy_steps, _ = self._fuzzy
-        full_steps = (*self._exact_steps, *self._acronym_steps, *self._all_words_steps, *fuzzy_steps)
-        partial_steps, _ = self._partial
-        steps = partial_steps or (*full_steps, *self._definition_steps)
-        aggregations = {name: {"terms": {"field": name, "size": size}} for name, size in fields.items()}
-        with translated_errors:
-            aggregated = self._searcher.aggregate(any_of([step.query for step in steps]), aggregations)
-        buckets = {
-            name: {str(bucket["key"]): int(bucket["doc_count"]) for bucket in aggregated[name]["buckets"]}
-            for name in aggregations
-        }
-        total = sum(buckets["group"].values()) + int(aggregated["group"]["sum_other_doc_count"])
-        counts: dict[str, Counter[str]] = {name: Counter() for name in _GROUP_FACETS}
+        query = any_of(self._list_hit_queries())
+        buckets = self._count_values(query, fields)
+        total = sum(buckets["group"].values())
+        buckets["group"].pop("", None)
+        counts: dict[str, defaultdict[str, int]] = {name: defaultdict(int) for name in _GROUP_FACETS}
         for group, count in buckets["group"].items():
-            collection, _, class_id = group.partition(GROUP_SEPARATOR)
-            vocabulary = collection.rpartition("/")[0] or MAIN_VOCABULARY
-            counts["vocabulary"][vocabulary] += count
-            counts["collection"][collection] += count
-            if "language" not in buckets and collection in COLLECTIONS:
-                counts["language"][COLLECTIONS[collection].language.lower()] += count
-            if class_id:
-                counts["class"][qualify_id(vocabulary, class_id)] += count
-        counts["language"].update(buckets.get("language", {}))
-        for tag in (OTHER_LANGUAGE, ""):
+            for facet, value in _split_group(group):
+                counts[facet][value] += count
+        if MANY_LANGUAGES in counts["language"]:
+            many_languages = self._builder.match_many_languages(query)
+            languages = self._count_values(many_languages, {"language": _MAX_FACET_VALUES})["language"]
+            for language, count in languages.items():
+                counts["language"][language] += count
+        for tag in (MANY_LANGUAGES, ""):
             counts["language"].pop(tag, None)
-        counts["state"] = Counter(buckets.get("state", {str(self._filter.states[0]): total} if total else {}))
-        facets = {name: dict(counter.most_common(_MAX_FACET_VALUES)) for name, counter in counts.items()}
+        states = buckets.get("state", {str(self._filter.states[0]): total} if total else {})
+        facets = {name: _take_largest(values) for name, values in (*counts.items(), ("state", states))}
         return FacetCounts(total, facets)
+
+    def _list_hit_queries(self) -> list[Query]:
+        """Return queries that together match all hits: the ranked ones by their ids, if there are no others like them.
+
+        Looking for typing mistakes or partial matches a second time would cost more than all else.
+        """
+        steps, hits = self._partial
+        ranked_hits, definition_steps = self._partial_hits, list[_QueryStep]()
+        is_complete = len(hits) < _MAX_RANKED_PARTIAL
+        if not steps:
+            fuzzy_steps, fuzzy_hits = self._fuzzy
+            steps = [*self._exact_steps, *self._acronym_steps, *self._all_words_steps, *fuzzy_steps]
+            ranked_hits, definition_steps = self.ranked_hits, self._definition_steps
+            is_complete = not self._has_more_label_hits and len(fuzzy_hits) < _MAX_RANKED
+        if not is_complete:
+            return [step.query for step in (*steps, *definition_steps)]
+        ranked_queries = [self._builder.match_ids([hit.record_id for hit in ranked_hits])] if ranked_hits else []
+        return ranked_queries + [step.query for step in definition_steps]
+
+    def _count_values(self, query: Query, sizes: Mapping[str, int]) -> dict[str, dict[str, int]]:
+        """Count hits by the values of fields, of each as many as given; the empty value stands for the others."""
+        aggregations = {name: {"terms": {"field": name, "size": size}} for name, size in sizes.items()}
+        with translated_errors:
+            aggregated = self._searcher.aggregate(query, aggregations)
+        values: dict[str, dict[str, int]] = {}
+        for name in aggregations:
+            counted = aggregated[name]
+            values[name] = {str(bucket["key"]): int(bucket["doc_count"]) for bucket in counted["buckets"]}
+            if others := int(counted["sum_other_doc_count"]):
+                values[name][""] = others
+        return values
 
     @cached_property
     def _hits_above_definitions(self) -> list[IndexHit]:
@@ -273,14 +294,14 @@ class QueryExecutor:
         partial_steps, _ = self._partial
         if partial_steps:
             hits = [*self._partial_hits]
-            if limit > len(hits):
+            if limit > len(hits) >= _MAX_RANKED_PARTIAL:
                 hits += islice(self._run_steps(partial_steps, limit).values(), len(hits), None)
             return hits[:limit]
         if not self.ranked_hits and not self._has_definition_hits:
             return []
         fuzzy_steps, fuzzy_hits = self._fuzzy
         steps: list[_QueryStep] = []
-        if len(self._label_matches) >= _MAX_RANKED or len(self._acronym_matches) == _MAX_ACRONYMS:
+        if self._has_more_label_hits:
             steps = [*self._exact_steps, *self._acronym_steps, *self._iter_word_steps()]
         steps += fuzzy_steps if len(fuzzy_hits) == _MAX_RANKED else []
         seen = self._label_matches.keys() | fuzzy_hits.keys()
@@ -315,6 +336,11 @@ class QueryExecutor:
         """The first hits with all words in name and aliases, and those that the query abbreviates."""
         found = self._run_steps(self._exact_steps, _MAX_RANKED)
         return {**self._find_words(found), **self._acronym_matches, **found}
+
+    @property
+    def _has_more_label_hits(self) -> bool:
+        """True if there may be more hits like the first."""
+        return len(self._label_matches) >= _MAX_RANKED or len(self._acronym_matches) == _MAX_ACRONYMS
 
     @cached_property
     def _acronym_matches(self) -> _RawHits:
@@ -356,11 +382,16 @@ class QueryExecutor:
     @cached_property
     def _missing_words(self) -> frozenset[QueryWord]:
         """The words that no label has, nor any word that is close to them."""
-        words = self.parsed_query.significant_words
-        unknown = list(dict.fromkeys(word for word in words if not self._builder.is_known(word)))
+        unknown = self._unknown_words
         if not unknown or not self._has_close_label(unknown):
             return frozenset(unknown)
         return frozenset(word for word in unknown if len(unknown) > 1 and not self._has_close_label([word]))
+
+    @cached_property
+    def _unknown_words(self) -> list[QueryWord]:
+        """The words that no label has."""
+        words = dict.fromkeys(self.parsed_query.significant_words)
+        return [word for word in words if not self._builder.is_known(word)]
 
     def _has_close_label(self, words: Sequence[QueryWord]) -> bool:
         query = self._builder.match_close_label(words)
@@ -429,14 +460,19 @@ class QueryExecutor:
         # The last words of a name, such as "task", are often left out of its acronym.
         if self.parsed_query.is_upper and len(self.parsed_query.acronym) >= _MIN_ACRONYM_START:
             yield [_QueryStep(Tier.ACRONYM, MatchSource.ACRONYM, self._builder.match_acronym_start())]
-        if max_edits(key, is_key=True):
+        key_edits = max_edits(key, is_key=True)
+        if key_edits > 1 and not self._label_matches and not self._unknown_words:
+            # Without an unknown word a mistake is unlikely: looking once for the larger distance usually shows it.
+            key_edits = key_edits if self._run_steps(self._fuzzy_key_steps(key_edits), 1) else 0
+        if key_edits:
             yield self._fuzzy_key_steps(1)
         # If name and aliases together have all words, a less similar label was hardly meant.
         if self._label_matches:
             return
-        if any(max_edits(word.forms[0]) for word in words) and self._missing_words.isdisjoint(words):
-            yield [_QueryStep(Tier.TYPO_WORDS, MatchSource.FUZZY, self._builder.match_fuzzy_words())]
-        if max_edits(key, is_key=True) > 1:
+        fuzzy_words = self._builder.match_fuzzy_words(_MAX_FUZZY_WORDS)
+        if fuzzy_words is not None and self._missing_words.isdisjoint(words):
+            yield [_QueryStep(Tier.TYPO_WORDS, MatchSource.FUZZY, fuzzy_words)]
+        if key_edits > 1:
             yield self._fuzzy_key_steps(2)
 
     def _fuzzy_key_steps(self, distance: int) -> list[_QueryStep]:
@@ -479,6 +515,24 @@ class QueryExecutor:
     def _get_document(self, raw_hit: _RawHit) -> Document:
         with translated_errors:
             return self._searcher.doc(raw_hit.address)
+
+
+def _split_group(group: str) -> Iterator[tuple[str, str]]:
+    """Yield the facets that the hits of a group are counted by, and their values."""
+    collection, languages, class_id = group.split(GROUP_SEPARATOR, 2)
+    vocabulary = collection.rpartition("/")[0] or MAIN_VOCABULARY
+    yield "vocabulary", vocabulary
+    yield "collection", collection
+    if not languages and collection in COLLECTIONS:
+        languages = COLLECTIONS[collection].language.lower()
+    for language in languages.split(LANGUAGE_SEPARATOR):
+        yield "language", language
+    if class_id:
+        yield "class", qualify_id(vocabulary, class_id)
+
+
+def _take_largest(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:_MAX_FACET_VALUES])
 
 
 def _list_trigrams(key: str) -> set[str]:

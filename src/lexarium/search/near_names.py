@@ -197,8 +197,8 @@ def find_near_records(snapshot: IndexSnapshot, name: str, search_filter: SearchF
         queries.append([builder.match_fuzzy_key(field, distance) for field in fields])
     if words:
         queries.append([builder.match_label("label", words, whole_words=True)])
-    if len(words) <= _MAX_FUZZY_WORDS and any(max_edits(word.forms[0]) for word in words):
-        queries.append([builder.match_fuzzy_words()])
+    if len(words) <= _MAX_FUZZY_WORDS and (fuzzy_words := builder.match_fuzzy_words(_MAX_FUZZY_WORDS)) is not None:
+        queries.append([fuzzy_words])
     near: dict[str, NearRecord] = {}
     for alternatives in queries:
         with translated_errors:

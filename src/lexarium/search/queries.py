@@ -20,8 +20,6 @@ from lexarium.search.query_parser import MIN_COMPOUND_PART, ParsedQuery, QueryWo
 # Pairs of initials are tried only for the shortest words, since longer ones are rare enough by themselves.
 _MAX_PAIRED_WORDS = 3
 _MAX_PAIRED_CHARS = 4
-# A fuzzy word takes milliseconds. In longer queries, typing mistakes are looked for only in words that no label has.
-_MAX_FUZZY_WORDS = 8
 # Words beyond this number are not counted as found or missing.
 _MAX_PARTIAL_WORDS = 12
 # Weight of a word that is found, beside its BM25 weight: records with more of the words come first.
@@ -99,12 +97,21 @@ class QueryBuilder:
         # Languages that words are stemmed in; in others they are as they are.
         self._languages = (*snapshot.get_stemmed_languages(), "")
         self._partitions = search_filter.list_partitions(self._collection_sizes)
+        self._word_frequencies: dict[tuple[str, QueryWord], int] = {}
 
     def match_identifier(self) -> Query:
         """Match records with this identifier, or a mapping to it."""
         all_collections = replace(self._filter, collections=self._filter.identified_collections)
         builder = QueryBuilder(self._snapshot, self._parsed_query, all_collections)
         return builder._apply_filter(builder._any_term("ids", [self._parsed_query.identifier]))
+
+    def match_ids(self, record_ids: Sequence[str]) -> Query:
+        """Match the records with these ids."""
+        return any_of([self._term_query("record", record_id) for record_id in record_ids])
+
+    def match_many_languages(self, query: Query) -> Query:
+        """Match those records of a query whose group does not name their languages."""
+        return all_of([query, self._term_query("language", documents.MANY_LANGUAGES)])
 
     def match_key(self, field: str) -> Query:
         """Match records whose name or alias is the whole text."""
@@ -157,10 +164,23 @@ class QueryBuilder:
         fuzzy = self._fuzzy_term(field, self._parsed_query.key, distance)
         return self._apply_filter(all_of([fuzzy, *codes]), exact=False)
 
-    def match_fuzzy_words(self) -> Query:
-        """Match records with all words, or words that begin so, in their labels, but for some letters in each."""
+    def match_fuzzy_words(self, max_words: int) -> Query | None:
+        """Match records with all words, or words that begin so, in their labels, but for some letters in each.
+
+        In more than `max_words` words, mistakes are looked for only in those that no label has. Return None if there
+        are no words that may be misspelled.
+        """
         words = dict.fromkeys(self._parsed_query.significant_words)
-        return self._apply_filter(all_of([self._fuzzy_word(word, len(words)) for word in words]), exact=False)
+        fuzzy_words = {
+            word for word in words if max_edits(word.forms[0]) and (len(words) <= max_words or not self.is_known(word))
+        }
+        if not fuzzy_words:
+            return None
+        queries = [
+            self._fuzzy_word(word) if word in fuzzy_words else self._word_query("label_grams", word, whole_word=False)
+            for word in words
+        ]
+        return self._apply_filter(all_of(queries), exact=False)
 
     def match_close_label(self, words: Sequence[QueryWord]) -> Query:
         """Match records with a label that has a word close to one of these, or one that contains it."""
@@ -250,9 +270,9 @@ class QueryBuilder:
     def _is_stop_word(self, word: QueryWord) -> bool:
         return not self._parsed_query.stop_words.isdisjoint(word.forms)
 
-    def _fuzzy_word(self, word: QueryWord, word_count: int = 1) -> Query:
+    def _fuzzy_word(self, word: QueryWord) -> Query:
         form = word.forms[0]
-        if not max_edits(form) or (word_count > _MAX_FUZZY_WORDS and self.is_known(word)):
+        if not max_edits(form):
             return self._word_query("label_grams", word, whole_word=False)
         fuzzy = self._fuzzy_term("words", form, max_edits(form), is_prefix=True)
         # All fuzzy matches weigh the same. The exact word adds weight.
@@ -280,7 +300,11 @@ class QueryBuilder:
         return queries + [self._word_query(f"{label}_grams", word, whole_word=False) for word in remaining]
 
     def _word_frequency(self, field: str, word: QueryWord) -> int:
-        return self._doc_frequency(field, [form + WORD_END for form in word.forms] if word.is_quoted else word.forms)
+        frequency = self._word_frequencies.get((field, word))
+        if frequency is None:
+            forms = [form + WORD_END for form in word.forms] if word.is_quoted else word.forms
+            frequency = self._word_frequencies[field, word] = self._doc_frequency(field, forms)
+        return frequency
 
     def _doc_frequency(self, field: str, terms: Iterable[str]) -> int:
         doc_freq = self._searcher.doc_freq

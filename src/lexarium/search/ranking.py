@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
+from functools import lru_cache
 from itertools import chain
 from operator import lt
 from typing import NamedTuple
@@ -196,7 +197,12 @@ def merge_spans(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
 
 
 def _fold_labels(labels: Iterable[Label]) -> Iterator[FoldedLabel]:
-    return (FoldedLabel(text, language, is_name, fold(text)) for text, language, is_name in labels)
+    return map(_fold_label, labels)
+
+
+@lru_cache(2_000)  # One search needs it several times.
+def _fold_label(label: Label) -> FoldedLabel:
+    return FoldedLabel(*label, fold(label.text))
 
 
 def _grade_acronym(parsed_query: ParsedQuery, labels: Sequence[Label]) -> MatchGrade:
@@ -206,10 +212,9 @@ def _grade_acronym(parsed_query: ParsedQuery, labels: Sequence[Label]) -> MatchG
     """
     acronym = parsed_query.acronym
     abbreviated = (label for label in labels if _has_acronym(label, acronym))
-    text, language, is_name = next(abbreviated, labels[0])
-    label = FoldedLabel(text, language, is_name, fold(text))
+    label = _fold_label(next(abbreviated, labels[0]))
     # Of two names the one with fewer words that have no initial.
-    quality = (0.5 if is_name else 0.0) + 0.5 * min(1.0, len(acronym) / max(1, len(label.folded.words)))
+    quality = (0.5 if label.is_name else 0.0) + 0.5 * min(1.0, len(acronym) / max(1, len(label.folded.words)))
     return _build_grade(Tier.ACRONYM, quality, label, None, ("the initials of its words",))
 
 
@@ -375,7 +380,9 @@ def _measure_coverage(parsed_query: ParsedQuery, labels: Sequence[Label]) -> flo
     numbers = parsed_query.word_numbers
     coverages = [0.0]
     for label in labels:
-        label_words = [singularize(word) for word in fold(label.text).words if word not in parsed_query.stop_words]
+        label_words = [
+            singularize(word) for word in _fold_label(label).folded.words if word not in parsed_query.stop_words
+        ]
         found = [
             number for word in label_words if (number := numbers.get(word, numbers.get(to_digits(word)))) is not None
         ]
