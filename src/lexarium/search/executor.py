@@ -194,7 +194,7 @@ class QueryExecutor:
         nearest: list[tuple[float, NearestName]] = []
         for raw_hit in raw_hits.values():
             document = self._get_document(raw_hit)
-            name = read_labels(document).labels.partition(LABEL_SEPARATOR)[0]
+            name = str(document.get_first("labels")).partition(LABEL_SEPARATOR)[0]
             trigrams = _list_trigrams(fold_key(name))
             similarity = len(trigrams & own_trigrams) / (len(trigrams) + len(own_trigrams))
             if similarity > _MIN_SIMILARITY:
@@ -393,6 +393,12 @@ class QueryExecutor:
         words = dict.fromkeys(self.parsed_query.significant_words)
         return [word for word in words if not self._builder.is_known(word)]
 
+    @property
+    def _is_mistake_unlikely(self) -> bool:
+        """True if all words are known, or none of several: a name with a mistake has words that are right."""
+        words = set(self.parsed_query.significant_words)
+        return not self._unknown_words or 1 < len(words) == len(self._unknown_words)
+
     def _has_close_label(self, words: Sequence[QueryWord]) -> bool:
         query = self._builder.match_close_label(words)
         return bool(self._run_steps([_QueryStep(Tier.TYPO_WORDS, MatchSource.FUZZY, query)], 1))
@@ -461,8 +467,8 @@ class QueryExecutor:
         if self.parsed_query.is_upper and len(self.parsed_query.acronym) >= _MIN_ACRONYM_START:
             yield [_QueryStep(Tier.ACRONYM, MatchSource.ACRONYM, self._builder.match_acronym_start())]
         key_edits = max_edits(key, is_key=True)
-        if key_edits > 1 and not self._label_matches and not self._unknown_words:
-            # Without an unknown word a mistake is unlikely: looking once for the larger distance usually shows it.
+        if key_edits > 1 and not self._label_matches and self._is_mistake_unlikely:
+            # Looking once for the larger distance usually shows that there is none.
             key_edits = key_edits if self._run_steps(self._fuzzy_key_steps(key_edits), 1) else 0
         if key_edits:
             yield self._fuzzy_key_steps(1)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
 from functools import lru_cache
-from itertools import chain
 from operator import lt
 from typing import NamedTuple
 
@@ -327,9 +326,10 @@ def _match_word(word: QueryWord, label: FoldedText, singulars: Sequence[str], st
 def _match_within(word: QueryWord, label: FoldedText) -> _WordMatch | None:
     """Return the position of a longer word that contains a word."""
     form = word.forms[0]
-    positions = (position for position, label_word in enumerate(label.words) if form in label_word)
-    position = next(positions, None) if len(form) >= MIN_COMPOUND_PART else None
-    return None if position is None else _WordMatch([position], 0.0)
+    if len(form) < MIN_COMPOUND_PART:
+        return None
+    positions = [position for position, label_word in enumerate(label.words) if form in label_word]
+    return _WordMatch(positions[:1], 0.0) if positions else None
 
 
 def _find_from(words: Sequence[str], word: str, start: int) -> int:
@@ -337,11 +337,15 @@ def _find_from(words: Sequence[str], word: str, start: int) -> int:
 
 
 def _match_prefix(word: QueryWord, label: FoldedText, start: int) -> _WordMatch | None:
-    forms, words, unnormalized = word.forms, label.words, label.unnormalized
-    for position in chain(range(start, len(words)), range(min(start, len(words)))):
-        if words[position].startswith(forms) or unnormalized[position].startswith(forms):
-            return _WordMatch([position], 0.0)
-    return None
+    forms = word.forms
+    positions = [
+        position
+        for position, label_word in enumerate(label.words)
+        if label_word.startswith(forms) or label.unnormalized[position].startswith(forms)
+    ]
+    if not positions:
+        return None
+    return _WordMatch([next((position for position in positions if position >= start), positions[0])], 0.0)
 
 
 def _match_joined(word: QueryWord, label: FoldedText) -> _WordMatch | None:
@@ -350,7 +354,8 @@ def _match_joined(word: QueryWord, label: FoldedText) -> _WordMatch | None:
     None of them begins with the query word, so the query word must begin with the first of them.
     """
     words = label.words
-    for first, label_word in enumerate(words[:-1]):
+    starts = tuple(words[:-1])
+    for first, label_word in enumerate(starts) if any(form.startswith(starts) for form in word.forms) else ():
         if not any(form.startswith(label_word) for form in word.forms):
             continue
         for last in range(first + 1, min(len(words), first + _MAX_JOINED_WORDS)):
