@@ -23,23 +23,22 @@ from pathlib import Path
 from pkgutil import walk_packages
 from runpy import run_path
 from select import select
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import uvicorn._subprocess
 
 from lexarium import formats
 from lexarium.cli.main import COMMANDS, run
 from lexarium.cli.support import terminal
+from lexarium.search.analysis.folding import fold
 from lexarium.settings import Settings
-from lexarium.store.database import Database
 from lexarium.store.engine import sqlite
 from lexarium.store.maintenance.upgrade import open_database
-from lexarium.web.app import create_app
 from lexarium.web.template_environment import get_templates
-from lexarium.web.v1.app import create_v1_app
 from lexarium.web.v1.openapi.document import build_document
 from lexarium.web.v1.operations import OPERATIONS
 from tests.support.overrides import apply_overrides
+from tests.support.route_list import list_routes
 
 # What commands import when they need it.
 _PRELOADED = (
@@ -56,6 +55,7 @@ _PRELOADED = (
     "typer._click.decorators",
     "typer.rich_utils",
     "rich._emoji_codes",
+    "rich.progress",
     "rich.markdown",
     "pygments.lexers",
     "pygments.styles",
@@ -190,7 +190,9 @@ def _serve_requests(listener: socket.socket, parent: socket.socket) -> None:
     for name in get_templates().list_templates():
         get_templates().get_template(name)
     build_document(Settings().title)
-    _compile_routes()
+    # Builds the applications: `re` keeps the patterns of their routes for the forked processes, which build them again.
+    list_routes(Settings().database)
+    fold("λ-λ")  # compiles the patterns of words
     with tempfile.TemporaryDirectory() as folder:
         open_database(f"sqlite:///{folder}/catalogue.db").close()  # loads Alembic
     tempfile.tempdir = None  # Each command finds it in its own environment.
@@ -208,14 +210,6 @@ def _serve_requests(listener: socket.socket, parent: socket.socket) -> None:
             elif not _handle_request(connection, sockets):
                 sockets.remove(connection)
                 connection.close()
-
-
-def _compile_routes() -> None:
-    """Build applications: `re` keeps the patterns of their routes for the forked processes, which build them again."""
-    settings = Settings()
-    create_app(settings, Database(settings.database))
-    unused: Any = None
-    create_v1_app(unused, unused, unused)
 
 
 def _handle_request(connection: socket.socket, sockets: Sequence[socket.socket]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from lexarium.settings import Settings
@@ -48,3 +49,5 @@ def _iter_routes(app: Any) -> Iterator[RoutePattern]:
             yield from _iter_routes(route.endpoint)
         else:
             yield RoutePattern(route.path, frozenset(route.methods or METHODS))
+    if isinstance(app, Starlette):
+        yield from _iter_routes(app.router.default)

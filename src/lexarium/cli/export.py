@@ -12,7 +12,6 @@ from lexarium.cli.support.options import (
     apply_metadata_settings,
     choice_option,
     open_database,
-    relax_gc,
 )
 from lexarium.cli.support.output import OutputOption, write_output
 from lexarium.cli.support.terminal import err, progress_bar
@@ -57,7 +56,6 @@ def run(
     chosen = get_default_vocabulary() if vocabulary is None else get_vocabulary(vocabulary)
     file_format = format or _detect_format(output, chosen)
     collections = chosen.collections if collection is None else [chosen.get_collection(collection)]
-    relax_gc()
     losses = WarningCounter()
     with progress_bar() as bar:
         progress = None if output is None else bar

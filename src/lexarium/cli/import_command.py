@@ -18,7 +18,6 @@ from lexarium.cli.support.options import (
     JsonOption,
     choice_option,
     open_database,
-    relax_gc,
 )
 from lexarium.cli.support.terminal import MAX_LINES, err, out, print_list, progress_bar
 from lexarium.domain.editing.import_merge import ConflictPreference
@@ -101,7 +100,6 @@ def run(
     is_main = vocabulary == MAIN_VOCABULARY and not (format and format.needs_records)
     column_mapping = parse_mapping_options(map or [], MAPPING_TARGETS if is_main else None)
     store = open_database(database)
-    relax_gc()
     request = ImportRequest(
         files,
         vocabulary=vocabulary or "",

@@ -1,5 +1,7 @@
 """`lexarium`: the table of commands. A module has a function `run`, or an `app` of subcommands."""
 
+import gc
+import os
 import sys
 import tempfile
 import traceback
@@ -23,6 +25,8 @@ _NAMES = (
 # Modules by command, in the order of the help; `import` is a keyword.
 COMMANDS = {name: f"lexarium.cli.{'import_command' if name == 'import' else name}" for name in _NAMES}
 _INTERRUPTED_EXIT_CODE = 130
+# Collect garbage seldom: modules that are loaded stay, and commands that stream records form no reference cycles.
+_GC_THRESHOLD = 100_000
 
 
 class LazyGroup(TyperGroup):
@@ -65,6 +69,9 @@ def lexarium(
 def run() -> None:
     """Run the command line. Exit with 1 after an error, with 2 after wrong usage."""
     make_files_private()
+    gc.set_threshold(_GC_THRESHOLD)
+    # None are used, and pydantic would look for them in the metadata of all installed packages.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         app()
     except LexariumError as error:

@@ -4,13 +4,14 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from lexarium.domain.errors import LexariumError, StoreError
@@ -20,7 +21,6 @@ from lexarium.services.records.class_colors import ClassCache
 from lexarium.services.records.statistics import StatisticsCache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.indexer import Indexer
-from lexarium.services.search.reconciliation import Reconciler
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.services.transfer.uploads import UploadManager
 from lexarium.services.webhooks.delivery import DeliveryWorker
@@ -33,7 +33,6 @@ from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.response_cache import ResponseCache
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.metrics import MetricsEndpoint
-from lexarium.web.middleware.access_gate import AccessGateMiddleware
 from lexarium.web.middleware.admission import AdmissionMiddleware, ConcurrencyLimit
 from lexarium.web.middleware.caching import CachingMiddleware
 from lexarium.web.middleware.fast_path import FastPath
@@ -41,9 +40,6 @@ from lexarium.web.middleware.lazy_app import LazyApp
 from lexarium.web.middleware.proxies import ProxyHeadersMiddleware
 from lexarium.web.middleware.request_log import RequestLogMiddleware, RequestStats
 from lexarium.web.middleware.vocabularies import VocabulariesMiddleware
-from lexarium.web.pages import routes
-from lexarium.web.reconcile import endpoint as reconcile
-from lexarium.web.record_endpoint import RecordEndpoint
 from lexarium.web.site import Site
 from lexarium.web.valpha import endpoint
 
@@ -120,26 +116,21 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
         settings=settings,
     )
     v1 = LazyApp(build_v1)
-    record_endpoint = RecordEndpoint(site)
     app = Starlette(
         routes=[
             # In the order of how often they are requested.
             *(Route(path, v1) for path in ("/api/v1/{rest:path}", "/api/v1", "/openapi.json", "/docs")),
             *endpoint.routes(site),
-            *reconcile.routes(Reconciler(database, record_search), authenticator, limits),
             metrics.route(),
             *health.build_routes(database, indexer),
-            *record_endpoint.first_routes(),
-            *routes.build_routes(site),
-            *record_endpoint.routes(),
         ],
         exception_handlers=dict.fromkeys([HTTPException, HTTPProblem, LexariumError, Exception], site.handle_error),
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    gated_app = AccessGateMiddleware(app, gate, site) if gate.is_private else app
+    app.router.default = LazyApp(partial(_build_pages, site))
     # Of a private catalogue no response is for everyone.
-    cached_app = gated_app if gate.is_private else CachingMiddleware(gated_app, response_cache, database)
+    cached_app = _gate(app, gate, site) if gate.is_private else CachingMiddleware(app, response_cache, database)
     following_app = VocabulariesMiddleware(cached_app, database)
     logged_app = RequestLogMiddleware(
         AdmissionMiddleware(following_app, request_limit, heavy_limit, limits), request_stats
@@ -148,6 +139,29 @@ def create_app(settings: Settings, database: Database, metrics_dir: Path | None 
     # Cached responses are sent without authentication: not from a private catalogue.
     shared_cache = None if gate.is_private else response_cache
     return FastPath(proxied_app, shared_cache, request_stats, request_limit, proxied_app.find_scheme)
+
+
+def _build_pages(site: Site) -> ASGIApp:
+    """Return the application of all that is not an API: pages, records at their IRIs, and reconciliation."""
+    from lexarium.services.search.reconciliation import Reconciler  # noqa: PLC0415 - these take long to load
+    from lexarium.web.pages.routes import build_routes  # noqa: PLC0415
+    from lexarium.web.reconcile import endpoint as reconcile  # noqa: PLC0415
+    from lexarium.web.record_endpoint import RecordEndpoint  # noqa: PLC0415
+
+    records = RecordEndpoint(site)
+    routes = (
+        *reconcile.routes(Reconciler(site.database, site.record_search), site.authenticator, site.limits),
+        *records.first_routes(),
+        *build_routes(site),
+        *records.routes(),
+    )
+    return Router(routes, redirect_slashes=False)
+
+
+def _gate(app: ASGIApp, gate: AccessGate, site: Site) -> ASGIApp:
+    from lexarium.web.middleware.access_gate import AccessGateMiddleware  # noqa: PLC0415 - loads pages
+
+    return AccessGateMiddleware(app, gate, site)
 
 
 async def _repeat(function: Callable[[], object], seconds: float) -> None:

@@ -30,7 +30,6 @@ from lexarium.web.http.encodings import IDENTITY, choose_encoding, encode_body
 from lexarium.web.http.limits import Limits
 from lexarium.web.http.problems import describe_error, problem_response
 from lexarium.web.http.response_cache import ResponseCache
-from lexarium.web.template_environment import get_templates
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -184,6 +183,8 @@ class Site:
 
     def render_body(self, template: str, context: Mapping[str, Any], current_path: str, base_url: str) -> bytes:
         """Render a template; `base_url` is the site's address as the client knows it."""
+        from lexarium.web.template_environment import get_templates  # noqa: PLC0415 - takes long to load
+
         defaults = {
             "vocabulary": Vocabulary(),
             "current_path": current_path,

@@ -1,7 +1,6 @@
 """Options and arguments that several commands share."""
 
 import atexit
-import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any
@@ -15,7 +14,6 @@ from lexarium.settings import Settings
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import require_catalogue, upgrade_schema
 
-_GC_THRESHOLD = 100_000
 HELP = {setting.name: setting.metadata["help"] for setting in fields(Settings)}
 
 DatabaseOption = Annotated[
@@ -82,9 +80,3 @@ def apply_metadata_settings(store: Database, settings: Settings) -> None:
     message = carry_settings_over(store, settings)
     if message:
         err.print(message, style="yellow")
-
-
-def relax_gc() -> None:
-    """Collect garbage seldom, for commands that stream records: these form no reference cycles."""
-    gc.freeze()
-    gc.set_threshold(_GC_THRESHOLD)

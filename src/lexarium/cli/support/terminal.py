@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -50,6 +49,14 @@ def print_list(lines: list[str], colour: str, count: int | None = None) -> None:
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar on standard error if it is a terminal; yield a function that updates it."""
+    from rich.progress import (  # noqa: PLC0415 - takes long to load
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     bar = Progress(
         TextColumn("{task.description:<8}"),
         BarColumn(),
