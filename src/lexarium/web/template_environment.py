@@ -1,8 +1,12 @@
 """The Jinja environment of all templates."""
 
+import sys
+from contextlib import suppress
 from functools import cache
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+import jinja2
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 
 from lexarium import __version__
 from lexarium.domain.change import Action
@@ -20,6 +24,17 @@ from lexarium.web.http.static_files import PRELOADED_FONTS, WEB_FOLDER, static_u
 from lexarium.web.statement_html import format_statements, format_value
 
 
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates, kept beside compiled modules where that folder is writable: compiling is slow."""
+
+    def __init__(self) -> None:
+        super().__init__(str(WEB_FOLDER / "__pycache__"), f"template-{__version__}-{jinja2.__version__}-%s.cache")
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
 @cache
 def get_templates() -> Environment:
     """Return the template environment."""
@@ -30,6 +45,7 @@ def get_templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
         auto_reload=False,  # looks at the files of all templates of a page for each request
+        bytecode_cache=None if sys.dont_write_bytecode else _CompiledTemplates(),
     )
     dates = (filters.format_date, filters.format_datetime, filters.format_iso, filters.format_month)
     labels = (
