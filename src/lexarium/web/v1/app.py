@@ -87,9 +87,11 @@ def create_v1_app(site: Site, gate: AccessGate, event_streams: EventStreams) -> 
 
 async def _get_document(context: RequestContext) -> Response:
     def render() -> Response:
-        from lexarium.web.v1.openapi.document import build_document  # noqa: PLC0415 - takes long to load
+        from lexarium.web.v1.openapi.document import DOCUMENT_LOCK, build_document  # noqa: PLC0415 - takes long to load
 
-        return OrjsonResponse(build_document(context.site.settings.title))
+        with DOCUMENT_LOCK:
+            document = build_document(context.site.settings.title)
+        return OrjsonResponse(document)
 
     return await encode_response(context.request.scope, await run_in_threadpool(render), MIN_COMPRESSED_BYTES)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from http import HTTPStatus
 from importlib.resources import files
+from threading import Lock
 from typing import Any
 
 import orjson
@@ -81,6 +82,8 @@ _RESPONSE_HEADERS = {
     "Location": "URL of the resource.",
     "Retry-After": "Seconds to wait before retrying.",
 }
+# Building the document, or its page, takes a lot of memory: not twice at the same time.
+DOCUMENT_LOCK = Lock()
 _VALPHA_BODY_TYPES = (JSON, "application/x-www-form-urlencoded", "multipart/form-data")
 
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexarium.web.site import Site, get_base_url
-from lexarium.web.v1.openapi.document import build_document
+from lexarium.web.v1.openapi.document import DOCUMENT_LOCK, build_document
 
 _CODE = re.compile(r"`([^`]+)`")
 _SCHEMA_REF = re.compile(r'"#/components/schemas/(\w+)"')
@@ -24,7 +24,8 @@ JsonObject = Mapping[str, Any]
 
 def respond(site: Site, request: Request) -> Response:
     """Return the page."""
-    content = _render(site, get_base_url(request))
+    with DOCUMENT_LOCK:
+        content = _render(site, get_base_url(request))
     return site.render(request, "reference.html", {"title": site.settings.title, "content": content})
 
 
