@@ -90,6 +90,8 @@ def _serve(settings: Settings, *, sample: bool) -> None:
             os.environ[NODE_STATE_VARIABLE] = _create_shared_file(exit_stack)
         if settings.workers > 1:
             os.environ[METRICS_DIR_VARIABLE] = exit_stack.enter_context(TemporaryDirectory(prefix="lexarium-figures-"))
+            # Read by glibc when a worker starts. Its threads share memory, of which each would keep some otherwise.
+            os.environ.setdefault("MALLOC_ARENA_MAX", "2")
         _run_server(settings, store.location, listener, log_config)
 
 
