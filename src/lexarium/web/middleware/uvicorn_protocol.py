@@ -198,11 +198,10 @@ class FastPathProtocol(HttpToolsProtocol):
             in_round = len(self.connections) > 1 and not self._may_be_later
             response = app.find_response(cycle.scope, in_round=in_round)
             if response is not None:
-                self.transport.write(
-                    STATUS_LINE[response.status] + _join_headers(tuple(cycle.default_headers)) + response.header_bytes
-                )
-                if response.body and cycle.scope["method"] != "HEAD":
-                    self.transport.write(response.body)
+                default_headers = _join_headers(tuple(cycle.default_headers))
+                head = STATUS_LINE[response.status] + default_headers + response.header_bytes
+                # One system call for both.
+                self.transport.writelines((head,) if cycle.scope["method"] == "HEAD" else (head, response.body))
                 cycle.response_started = cycle.response_complete = True
                 if self._reservation:
                     self._release_headers()
