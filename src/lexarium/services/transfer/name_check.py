@@ -1,7 +1,7 @@
 """Report names after an import: of related records, and those that several records of a class have or nearly have."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import closing
 from itertools import chain
 
@@ -30,7 +30,11 @@ def report_relation_names(snapshot: Snapshot, report: ImportReport) -> None:
 
 
 def report_repeated_names(
-    snapshot: Snapshot, report: ImportReport, vocabulary: str, imported_ids: Iterable[Sequence[str]]
+    snapshot: Snapshot,
+    report: ImportReport,
+    vocabulary: str,
+    imported_ids: Iterable[Sequence[str]],
+    is_imported: Callable[[str], bool],
 ) -> None:
     """Warn of names that published records of one class share once folded, or nearly share, if the import has one.
 
@@ -38,25 +42,29 @@ def report_repeated_names(
     """
     first_ids: set[str] = set()
     count = 0
+    for batch in imported_ids:
+        count += len(batch)
+        if count <= MAX_NEAR_NAMES:
+            first_ids.update(batch)
+    if count > MAX_NEAR_NAMES:
+        first_ids.clear()
+        message = f"more than {MAX_NEAR_NAMES:,}, so similar names were not checked"
+        report.warnings.add(_LOCATION, message, f"{count:,} records")
+    changed = {*report.created, *report.updated, *report.unchanged}
     with closing(NameStage()) as stage:
-        for batch in imported_ids:
-            stage.add_imported(batch)
-            count += len(batch)
-            if count <= MAX_NEAR_NAMES:
-                first_ids.update(batch)
-        if count > MAX_NEAR_NAMES:
-            first_ids.clear()
-            message = f"more than {MAX_NEAR_NAMES:,}, so similar names were not checked"
-            report.warnings.add(_LOCATION, message, f"{count:,} records")
-        changed = {*report.created, *report.updated, *report.unchanged}
         for name in COLLECTIONS.list_names(vocabulary):
             if COLLECTIONS[name].local_name in changed:
-                imported = _report_repeated(snapshot, report, COLLECTIONS[name], stage, first_ids)
+                imported = _report_repeated(snapshot, report, COLLECTIONS[name], stage, first_ids, is_imported)
                 _report_near(snapshot, report, COLLECTIONS[name], imported)
 
 
-def _report_repeated(
-    snapshot: Snapshot, report: ImportReport, collection: Collection, stage: NameStage, wanted_ids: Set[str]
+def _report_repeated(  # noqa: PLR0913, PLR0917
+    snapshot: Snapshot,
+    report: ImportReport,
+    collection: Collection,
+    stage: NameStage,
+    wanted_ids: Set[str],
+    is_imported: Callable[[str], bool],
 ) -> list[tuple[str, str]]:
     """Warn of names that are equal once folded; return the wanted ids with their names."""
     wanted: list[tuple[str, str]] = []
@@ -65,6 +73,8 @@ def _report_repeated(
         if wanted_ids:
             wanted += [row for row in batch if row[0] in wanted_ids]
     for group in stage.iter_repeated():
+        if not any(is_imported(record_id) for record_id, _ in group):
+            continue
         ids = ", ".join(get_local_id(record_id) for record_id, _ in group[:_MAX_LISTED])
         more = f" and {len(group) - _MAX_LISTED:,} more" if len(group) > _MAX_LISTED else ""
         report.warnings.add(_LOCATION, f"several {collection.plural} have this name", f"{group[0][1]} ({ids}{more})")

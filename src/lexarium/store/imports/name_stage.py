@@ -5,14 +5,11 @@ from itertools import groupby
 
 from lexarium.store.imports.stage_database import StageDatabase
 
-_TABLES = """
-CREATE TABLE imported (id TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE name (key TEXT, id TEXT, name TEXT);
-"""
+_TABLES = "CREATE TABLE name (key TEXT, id TEXT, name TEXT);"
+# Rows are counted, not distinct ids, which takes twice as long: few records have two names with one key.
 _SELECT_REPEATED = """
     SELECT key, id, min(name) FROM name WHERE key IN (
-        SELECT key FROM name LEFT JOIN imported USING (id)
-        WHERE key <> '' GROUP BY key HAVING count(DISTINCT id) > 1 AND count(imported.id) > 0
+        SELECT key FROM name WHERE key <> '' GROUP BY key HAVING count(*) > 1
     ) GROUP BY key, id ORDER BY key, id
 """
 
@@ -25,19 +22,17 @@ class NameStage:
         # Deletes the file.
         self.close = self._db.close
 
-    def add_imported(self, record_ids: Iterable[str]) -> None:
-        """Add ids of records that an import has."""
-        self._db.executemany("INSERT OR IGNORE INTO imported VALUES (?)", ((record_id,) for record_id in record_ids))
-
     def add_names(self, rows: Iterable[tuple[str, str, str]]) -> None:
         """Add names, each with its key and the id of its record."""
         self._db.executemany("INSERT INTO name VALUES (?, ?, ?)", rows)
 
     def iter_repeated(self) -> Iterator[list[tuple[str, str]]]:
-        """Yield the ids and names of the records that share a key, if an import has one of them, by key."""
+        """Yield the ids and names of the records that share a key, by key."""
         for _, group in groupby(self._db.execute(_SELECT_REPEATED), lambda row: str(row[0])):
-            yield [(record_id, name) for _, record_id, name in group]
+            names = [(record_id, name) for _, record_id, name in group]
+            if len(names) > 1:
+                yield names
 
     def clear_names(self) -> None:
-        """Remove the names, but not the ids."""
+        """Remove the names."""
         self._db.execute("DELETE FROM name")

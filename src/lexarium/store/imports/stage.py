@@ -1,6 +1,7 @@
 """Import stage: a temporary SQLite file that holds an import until all of it is read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
@@ -315,6 +316,10 @@ class ImportStage:
     def iter_staged_ids(self, record_ids: Iterable[str]) -> Iterator[str]:
         """Yield the ids of staged records."""
         return (record_id for record_id, _ in self.find_collections(record_ids))
+
+    def contains(self, record_id: str) -> bool:
+        """Return whether the import has a record, or versions of it."""
+        return any(chain(self.find_collections([record_id]), self.history.find_collections([record_id])))
 
     def iter_ids(self) -> Iterator[list[str]]:
         """Yield batches of the ids of staged records, sorted."""

@@ -224,7 +224,9 @@ class _ImportRun:
             )
             applier.apply(self.progress)
             imported_ids = chain(self._stage.history.iter_ids(), self._stage.iter_ids())
-            report_repeated_names(transaction.flush(), self.report, self.report.vocabulary, imported_ids)
+            report_repeated_names(
+                transaction.flush(), self.report, self.report.vocabulary, imported_ids, self._stage.contains
+            )
             base_values.mark_import(transaction, self.actor)
             self.report.last_revision = transaction.revision
             if self.dry_run:

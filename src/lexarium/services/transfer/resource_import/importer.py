@@ -99,11 +99,12 @@ def import_resources(
             ResourceApplier(transaction, stager, source, request, edited).apply(progress)
             base_values.mark_import(transaction, request.actor)
         imported_ids = chain.from_iterable(stager.stage.iter_ids() for stager in stagers.values())
-        report_repeated_names(transaction.flush(), report, target.slug, imported_ids)
-        stages = [stager.stage for stager in stagers.values()]
-        report_missing_targets(
-            transaction.flush(), report, lambda relation: any(stage.contains(relation.source) for stage in stages)
-        )
+
+        def is_imported(record_id: str) -> bool:
+            return any(stager.stage.contains(record_id) for stager in stagers.values())
+
+        report_repeated_names(transaction.flush(), report, target.slug, imported_ids, is_imported)
+        report_missing_targets(transaction.flush(), report, lambda relation: is_imported(relation.source))
         report_relation_names(transaction.flush(), report)
         report.last_revision = transaction.revision
         if request.dry_run:
