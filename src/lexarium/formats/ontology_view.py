@@ -1,6 +1,7 @@
 """View records of any schema as terms of an ontology, for OBO and OWL, and read terms as records of a schema."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from lexarium.domain.labels import split_alias_texts
 from lexarium.domain.record import ALIAS_SCOPES, TYPE, Record, get_text
@@ -18,6 +19,8 @@ _PREDICATES = {
     SlotRole.NOTE: "rdfs:comment",
     SlotRole.HIERARCHY: _SUBCLASS,
 }
+# Predicates of which a term has one text.
+_SINGLE_PREDICATES = (_LABEL, _DEFINITION)
 # Of aliases, by scope.
 _SYNONYM_PREDICATES = {
     "exact": "oboInOwl:hasExactSynonym",
@@ -75,6 +78,9 @@ def to_ontology(record: Record) -> tuple[Statement, ...]:
 
 def list_derived_aliases(record: Record) -> list[str]:
     """Return the aliases that a record has only as parts of one text."""
+    if not record.stored_aliases:
+        # Most records have none. To split the text takes less time than to build aliases of its parts.
+        return split_alias_texts(record.fields.get(record.collection.alias_field or "", ""))
     return [alias.text for alias in record.aliases if alias not in record.stored_aliases]
 
 
@@ -110,41 +116,59 @@ def _mark_predicates(
 ) -> Iterator[Statement]:
     """Yield renamed statements with the predicates that `from_ontology` would not find otherwise."""
     restored = _map_to_schema(collection)
-    derived = _derive_aliases(statements, collection)
-    seen: set[str | tuple[str, Value]] = set()
+    has_aliases = any(item[0] == _ALT_LABEL for item in statements)
+    derived = _derive_aliases(statements, collection) if has_aliases else ()
+    seen: dict[str, set[Value]] = {}
     for original, statement in zip(statements, renamed, strict=True):
+        stated_predicate = original[0]
         predicate, value, qualifiers = statement
+        values = seen.setdefault(predicate, set())
         lang = value.lang if isinstance(value, Text) else ""
-        is_further = predicate in (_LABEL, _DEFINITION) and (predicate in seen or lang not in ("", collection.language))
-        mark = Statement(STATED_PREDICATE, Text(original.predicate))
-        if (predicate, value) in seen:
+        is_further = predicate in _SINGLE_PREDICATES and (bool(values) or lang not in ("", collection.language))
+        if value in values:
             # Two statements of one predicate and value would be one.
-            yield original._replace(qualifiers=(*qualifiers, mark))
+            yield original._replace(qualifiers=(*qualifiers, _build_mark(stated_predicate)))
         elif (
             is_further
-            or restored.get(predicate, predicate) != original.predicate
-            or Statement(original.predicate, Text(str(value[0]))) in derived
+            or restored.get(predicate, predicate) != stated_predicate
+            or (stated_predicate == _ALT_LABEL and Statement(_ALT_LABEL, Text(str(value[0]))) in derived)
         ):
-            yield Statement(predicate, value, (*qualifiers, mark))
+            yield Statement(predicate, value, (*qualifiers, _build_mark(stated_predicate)))
         else:
             yield statement
-        seen |= {predicate, (predicate, value)}
+        values.add(value)
+
+
+@lru_cache(maxsize=1_000)
+def _build_mark(predicate: str) -> Statement:
+    return Statement(STATED_PREDICATE, Text(predicate))
 
 
 def _rename(statement: Statement, collection: Collection) -> Statement:
     """Return a statement by the predicate that the schema `obo` has for its role."""
-    slot = collection.schema_class.slots_by_predicate.get(statement.predicate)
-    role = slot.role if slot else STANDARD_ROLES.get(statement.predicate)
-    scope, text = ALIAS_SCOPES.get(statement.predicate), get_text(statement.value)
-    if scope is not None and text is not None:
-        return statement._replace(predicate=_SYNONYM_PREDICATES[scope], value=text)
-    if statement.predicate == _PARTITIVE:
-        return statement._replace(predicate=_PART_OF)
-    if role not in _PREDICATES or (role == SlotRole.HIERARCHY and not isinstance(statement.value, Reference)):
+    predicate, value, qualifiers = statement
+    if predicate in ALIAS_SCOPES:
+        text = get_text(value)
+        if text is not None:
+            return Statement(_SYNONYM_PREDICATES[ALIAS_SCOPES[predicate]], text, qualifiers)
+    name = _find_term_predicate(predicate, collection)
+    if name == predicate or (name == _SUBCLASS and not isinstance(value, Reference)):
         return statement
-    return statement._replace(predicate=_PREDICATES[role])
+    return Statement(name, value, qualifiers)
 
 
+# Called for each statement of a document, which has few predicates.
+@lru_cache(maxsize=10_000)
+def _find_term_predicate(predicate: str, collection: Collection) -> str:
+    """Return the predicate that the schema `obo` has for the role of another one, or that one itself."""
+    if predicate == _PARTITIVE:
+        return _PART_OF
+    slot = collection.schema_class.slots_by_predicate.get(predicate)
+    role = slot.role if slot else STANDARD_ROLES.get(predicate)
+    return predicate if role is None else _PREDICATES.get(role, predicate)
+
+
+@lru_cache(maxsize=1_000)
 def _map_to_schema(collection: Collection) -> dict[str, str]:
     """Return the predicates of a class that those of a term stand for, if nothing else is said."""
     slots = collection.schema_class.slots_by_predicate
@@ -173,7 +197,7 @@ def from_ontology(statements: Iterable[Statement], collection: Collection) -> li
     for statement in stated:
         predicate = statement.predicate
         name = restored.get(predicate, slots[predicate].predicate if predicate in slots else predicate)
-        is_taken = predicate in (_LABEL, _DEFINITION) and name in present
+        is_taken = predicate in _SINGLE_PREDICATES and name in present
         if is_taken or (predicate == _SUBCLASS and not isinstance(statement.value, Reference)):
             name = predicate
         mark = _find_mark(statement)
