@@ -101,9 +101,11 @@ def load_statements(data: Mapping[str, Any]) -> tuple[Statement, ...]:
     """Return the statements of JSON that `dump_statements` or `pack_statements` made."""
     statements = []
     for predicate, values in data.items():
-        # Most predicates have one text.
+        # Most predicates have one text, integer or reference.
         if isinstance(values, str):
             statements.append(_new(Statement, (predicate, _new(Text, (values, "", "")), ())))
+        elif type(values) is int:
+            statements.append(_new(Statement, (predicate, _new(Text, (str(values), "", INTEGER)), ())))
         elif isinstance(values, list):
             statements += [load_statement(predicate, value) for value in values]
         else:
@@ -244,16 +246,17 @@ def _dump_text(value: Text) -> Any:
 def load_statement(predicate: str, data: Any) -> Statement:
     """Return the statement of a value that `dump_statements` made."""
     if isinstance(data, str):
-        return Statement(predicate, Text(data))
+        return _new(Statement, (predicate, _new(Text, (data, "", "")), ()))
     if isinstance(data, bool):
         return Statement(predicate, Text("true" if data else "false", "", BOOLEAN))
     if isinstance(data, int):
         return Statement(predicate, Text(str(data), "", INTEGER))
     value: Value
     if "ref" in data:
-        value = Reference(data["ref"])
+        value = _new(Reference, (data["ref"],))
     elif "node" in data:
         value = Node(load_statements(data["node"]), data.get("iri", ""))
     else:
-        value = Text(data["text"], data.get("lang", ""), data.get("type", ""))
-    return Statement(predicate, value, load_statements(data["qualifiers"]) if "qualifiers" in data else ())
+        value = _new(Text, (data["text"], data.get("lang", ""), data.get("type", "")))
+    qualifiers = load_statements(data["qualifiers"]) if "qualifiers" in data else ()
+    return _new(Statement, (predicate, value, qualifiers))
