@@ -90,7 +90,9 @@ def mark_repeated(statements: Iterable[Statement]) -> list[Statement]:
     In RDF they are one triple, and only what is annotated can be told from it.
     """
     stated = list(statements)
-    qualified = {item[:2] for item in stated if item.qualifiers}
+    qualified = {item[:2] for item in stated if item[2]}
+    if not qualified:
+        return stated
     return [
         item._replace(qualifiers=(Statement(STATED_PREDICATE, Text(item.predicate)),))
         if not item.qualifiers and item[:2] in qualified

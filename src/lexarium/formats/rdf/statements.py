@@ -66,6 +66,7 @@ _STATE = NamedNode(expand_predicate(STATE))
 _ANNOTATION_PROPERTY = NamedNode(expand_predicate("owl:AnnotationProperty"))
 _SUBPROPERTY = NamedNode(expand_predicate("rdfs:subPropertyOf"))
 _MEMBER_OF = "uneskos:memberOf"
+_MAPPINGS = frozenset(predicate for predicate, role in STANDARD_ROLES.items() if role == SlotRole.MAPPING)
 _INVALID_XML_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SYNTAXES = {
     "skos": RdfFormat.TURTLE,
@@ -155,6 +156,7 @@ class _StatementWriter:
         # Statements of one vocabulary share predicates and many targets.
         self._make_predicate = lru_cache(_MAX_CACHED)(self._expand_predicate)
         self._make_iri = lru_cache(_MAX_CACHED)(self._expand_iri)
+        self._make_scheme = lru_cache(_MAX_CACHED)(self._encode_scheme)
         # Ontology with its statements that are written already, some of which may be those of a concept scheme too.
         self._head_subject: Subject | None = None
         self._written_head: frozenset[Statement] = frozenset()
@@ -204,10 +206,11 @@ class _StatementWriter:
         if self._is_owl:
             class_uri, statements = _OBO.collections[class_name].uri, to_ontology(record)
         is_skos_view = self._has_own_classes and not self._is_owl
-        triples = self._list_schemes(record) if is_skos_view else []
+        members = _list_members(record) if is_skos_view else []
+        triples = self._list_schemes(members)
         triples += _list_class_triples(subject, class_uri)
         if is_skos_view:
-            triples += self._iter_skos(subject, record)
+            triples += self._iter_skos(subject, record, members)
         is_ontology = self._is_owl or record.collection.schema.name == "obo"
         if record.state != RecordState.PUBLISHED:
             triples.append(Triple(subject, _DEPRECATED, _TRUE))
@@ -219,16 +222,17 @@ class _StatementWriter:
                 predicate = _REPLACED_BY["obo" if is_ontology else "skos"]
                 self._add_statement(triples, subject, Statement(predicate, replacement), triples)
         if self._has_own_classes:
-            statements = tuple(map(self._convert_mapping, mark_repeated(statements)))
+            statements = tuple(
+                self._convert_mapping(item) if item[0] in _MAPPINGS else item for item in mark_repeated(statements)
+            )
         if is_ontology and class_name == "term":
             self._add_statements(triples, subject, join_definitions(statements), record)
         else:
             self._add_statements(triples, subject, statements)
         return triples
 
-    def _iter_skos(self, subject: NamedNode, record: Record) -> Iterator[Triple]:
-        """Yield what programs that know SKOS alone need of a record of another class."""
-        members = _list_members(record)
+    def _iter_skos(self, subject: NamedNode, record: Record, members: Iterable[Collection]) -> Iterator[Triple]:
+        """Yield what programs that know SKOS alone need of a record of other classes."""
         if members and all(self._make_predicate(item.schema_class.uri) != _CONCEPT for item in members):
             yield Triple(subject, _TYPE, _CONCEPT)
         for collection in members:
@@ -241,16 +245,15 @@ class _StatementWriter:
             yield Triple(subject, _ALIAS, Literal(text))
 
     def _convert_mapping(self, statement: Statement) -> Statement:
-        """Return a statement whose value is a text, if it is a mapping to what no IRI is known for."""
-        is_mapping = STANDARD_ROLES.get(statement.predicate) == SlotRole.MAPPING
-        if not is_mapping or not isinstance(statement.value, Reference) or self._has_iri(statement.value.target):
+        """Return a mapping whose value is a text, if no IRI is known for its target."""
+        if not isinstance(statement.value, Reference) or self._has_iri(statement.value.target):
             return statement
         return statement._replace(value=Text(statement.value.target))
 
-    def _list_schemes(self, record: Record) -> list[Triple]:
-        """Return the concept schemes of a record of another class, unless they are written already."""
+    def _list_schemes(self, collections: Iterable[Collection]) -> list[Triple]:
+        """Return the concept schemes that collections are, unless they are written already."""
         triples: list[Triple] = []
-        for collection in _list_members(record):
+        for collection in collections:
             if collection.name not in self._schemes:
                 self._schemes.add(collection.name)
                 scheme, title = self._make_scheme(collection), f"{self._vocabulary.title}: {collection.label}"
@@ -259,7 +262,7 @@ class _StatementWriter:
                 self._add_statements(triples, scheme, list_metadata(described))
         return triples
 
-    def _make_scheme(self, collection: Collection) -> NamedNode:
+    def _encode_scheme(self, collection: Collection) -> NamedNode:
         return self._encode_iri(self._vocabulary.iri_start + collection.local_name, collection.local_name)
 
     def iter_neighbours(self, record: Record, related: Iterable[RelatedRecord]) -> Iterator[Triple]:
@@ -287,15 +290,17 @@ class _StatementWriter:
         later: list[Triple] = []
         slots = term.collection.schema_class.slots_by_predicate if term and not self._has_own_classes else {}
         for statement in statements:
-            inverse = self._inverses.get(statement.predicate)
-            if inverse and isinstance(statement.value, Reference) and self._can_write(inverse, subject):
-                later.append(Triple(self._make_iri(statement.value.target), inverse, subject))
-                if statement.predicate in self._replaced and not statement.qualifiers:
-                    continue
-            is_restriction = term is not None and isinstance(statement.value, Reference)
-            if is_restriction:
-                slot = slots.get(statement.predicate)
-                is_restriction = is_relation(statement.predicate) and (not slot or slot.range in self._main_classes)
+            predicate, value, qualifiers = statement
+            is_restriction = False
+            if isinstance(value, Reference):
+                inverse = self._inverses.get(predicate)
+                if inverse and self._can_write(inverse, subject):
+                    later.append(Triple(self._make_iri(value.target), inverse, subject))
+                    if predicate in self._replaced and not qualifiers:
+                        continue
+                if term is not None:
+                    slot = slots.get(predicate)
+                    is_restriction = is_relation(predicate) and (not slot or slot.range in self._main_classes)
             self._add_statement(triples, subject, statement, later, is_restriction=is_restriction)
         triples += later
 
@@ -310,8 +315,8 @@ class _StatementWriter:
         annotation_type: NamedNode = _AXIOM,
     ) -> None:
         """Add the triple of a statement, and later those of its node and qualifiers."""
-        predicate = self._make_predicate(statement.predicate)
-        value, nested = self._convert(statement.value)
+        predicate = self._make_predicate(statement[0])
+        value, nested = self._convert(statement[1])
         if is_restriction:
             node = self._make_node()
             nested = [
@@ -321,11 +326,11 @@ class _StatementWriter:
             ]
             predicate, value = _SUBCLASS, node
         triple = Triple(subject, predicate, value)
-        if self._can_write(predicate, subject):
+        if not self._is_xml or self._can_write(predicate, subject):
             triples.append(triple)
         later += nested
-        if statement.qualifiers:
-            self._add_qualifiers(later, triple, statement.qualifiers, annotation_type)
+        if statement[2]:
+            self._add_qualifiers(later, triple, statement[2], annotation_type)
 
     def _add_qualifiers(
         self, triples: list[Triple], triple: Triple, qualifiers: Iterable[Statement], annotation_type: NamedNode
@@ -406,6 +411,8 @@ class _StatementWriter:
 
     def _has_iri(self, name: str) -> bool:
         """Return whether a name is an IRI, or a CURIE that readers find in the IRI it stands for."""
+        if ":" not in name:
+            return False
         iri = self._vocabulary.expand_id(name)
         with suppress(ValueError):
             NamedNode(iri)
