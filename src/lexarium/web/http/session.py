@@ -34,4 +34,5 @@ def _get_cookie_name(request: Request) -> str:
 
 
 def _is_secure(request: Request) -> bool:
-    return request.scope["scheme"] == "https"
+    scheme: str = request.scope["scheme"]
+    return scheme == "https"
