@@ -68,11 +68,7 @@ def _report_repeated(  # noqa: PLR0913, PLR0917
 ) -> list[tuple[str, str]]:
     """Warn of names that are equal once folded; return the wanted ids with their names."""
     wanted: list[tuple[str, str]] = []
-    counts = (report.created, report.updated, report.unchanged)
-    imported_count = sum(count[collection.local_name] for count in counts)
-    # With wanted ids, the order of the records is that of the warnings.
-    holds_most = not wanted_ids and 2 * imported_count > records.count(snapshot)
-    for batch in records.iter_names(snapshot, collection.name, holds_most=holds_most):
+    for batch in records.iter_names(snapshot, collection.name):
         stage.add_names([(fold_key(name), record_id, name) for record_id, name in batch])
         if wanted_ids:
             wanted += [row for row in batch if row[0] in wanted_ids]
