@@ -94,7 +94,7 @@ def mark_repeated(statements: Iterable[Statement]) -> list[Statement]:
     if not qualified:
         return stated
     return [
-        item._replace(qualifiers=(Statement(STATED_PREDICATE, Text(item.predicate)),))
+        item._replace(qualifiers=(_build_mark(item.predicate),))
         if not item.qualifiers and item[:2] in qualified
         else item
         for item in stated

@@ -31,7 +31,7 @@ LABEL_SEPARATOR = "\n"
 # Between collection, languages and class in the terms that facets are counted by. One aggregation takes half the time
 # of two, and a field with several values five times that of one with a single value.
 GROUP_SEPARATOR = "\x1f"
-# Between the languages; none stand for that of the vocabulary.
+# Between the languages of a group. A group without languages has labels only in that of its collection.
 LANGUAGE_SEPARATOR = " "
 
 # Terms begin with the partition of their record. That of published records of the default collections is empty, so

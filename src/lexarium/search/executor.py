@@ -4,12 +4,11 @@ The order of hits depends only on the query, never on the size of the page: a fi
 by how they match; the others follow in the order of their queries.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property, partial
 from itertools import islice
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, Document, Order, Query
@@ -42,8 +41,8 @@ _MAX_RANKED_PARTIAL = 20
 _FEW_HITS = 100
 _MAX_FACET_VALUES = 100
 _GROUP_FACETS = ("vocabulary", "collection", "class", "language")
-# Collections and classes together.
-_MAX_GROUPS = 10_000
+# Collections, languages and classes together.
+_MAX_GROUPS = 50_000
 # A fuzzy word takes milliseconds. In longer queries, typing mistakes are looked for only in words that no label has.
 _MAX_FUZZY_WORDS = 3
 _MAX_ACRONYMS = 10
@@ -247,11 +246,14 @@ class QueryExecutor:
         for tag in (MANY_LANGUAGES, ""):
             counts["language"].pop(tag, None)
         states = buckets.get("state", {str(self._filter.states[0]): total} if total else {})
-        facets = {name: _take_largest(values) for name, values in (*counts.items(), ("state", states))}
+        facets = {
+            name: dict(Counter(values).most_common(_MAX_FACET_VALUES))
+            for name, values in (*counts.items(), ("state", states))
+        }
         return FacetCounts(total, facets)
 
     def _list_hit_queries(self) -> list[Query]:
-        """Return queries that together match all hits: the ranked ones by their ids, if there are no others like them.
+        """Return queries that together match all hits. Match the ranked hits by id if they are all hits in labels.
 
         Looking for typing mistakes or partial matches a second time would cost more than all else.
         """
@@ -395,7 +397,7 @@ class QueryExecutor:
 
     @property
     def _is_mistake_unlikely(self) -> bool:
-        """True if all words are known, or none of several: a name with a mistake has words that are right."""
+        """True if labels have all words, or none of two or more. A misspelled name usually has some correct words."""
         words = set(self.parsed_query.significant_words)
         return not self._unknown_words or 1 < len(words) == len(self._unknown_words)
 
@@ -468,7 +470,7 @@ class QueryExecutor:
             yield [_QueryStep(Tier.ACRONYM, MatchSource.ACRONYM, self._builder.match_acronym_start())]
         key_edits = max_edits(key, is_key=True)
         if key_edits > 1 and not self._label_matches and self._is_mistake_unlikely:
-            # Looking once for the larger distance usually shows that there is none.
+            # Usually nothing matches even at the larger distance: one search then replaces several.
             key_edits = key_edits if self._run_steps(self._fuzzy_key_steps(key_edits), 1) else 0
         if key_edits:
             yield self._fuzzy_key_steps(1)
@@ -535,10 +537,6 @@ def _split_group(group: str) -> Iterator[tuple[str, str]]:
         yield "language", language
     if class_id:
         yield "class", qualify_id(vocabulary, class_id)
-
-
-def _take_largest(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:_MAX_FACET_VALUES])
 
 
 def _list_trigrams(key: str) -> set[str]:

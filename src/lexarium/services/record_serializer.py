@@ -187,7 +187,7 @@ class _Views:
         for predicate, values in statements.items():
             roles = roles_by_predicate.get(predicate, _OTHER)
             kind = type(values)
-            # The commonest values are told from others first.
+            # Check for the most common values first.
             if kind is str:
                 if roles.is_plain:
                     first[predicate] = values

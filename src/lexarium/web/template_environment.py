@@ -3,6 +3,9 @@
 import sys
 from contextlib import suppress
 from functools import cache
+from importlib.util import cache_from_source
+from pathlib import Path
+from pickle import UnpicklingError
 
 import jinja2
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
@@ -28,7 +31,14 @@ class _CompiledTemplates(FileSystemBytecodeCache):
     """Compiled templates, kept beside compiled modules where that folder is writable: compiling is slow."""
 
     def __init__(self) -> None:
-        super().__init__(str(WEB_FOLDER / "__pycache__"), f"template-{__version__}-{jinja2.__version__}-%s.cache")
+        folder = Path(cache_from_source(__file__)).parent
+        super().__init__(str(folder), f"template-{__version__}-{jinja2.__version__}-%s.cache")
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        try:
+            super().load_bytecode(bucket)
+        except (OSError, EOFError, UnpicklingError):  # damaged: the template is compiled again
+            bucket.reset()
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):

@@ -1,7 +1,7 @@
 """Write records as RDF, statement by statement: the reverse of `resources`."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -231,7 +231,7 @@ class _StatementWriter:
             self._add_statements(triples, subject, statements)
         return triples
 
-    def _iter_skos(self, subject: NamedNode, record: Record, members: Iterable[Collection]) -> Iterator[Triple]:
+    def _iter_skos(self, subject: NamedNode, record: Record, members: Sequence[Collection]) -> Iterator[Triple]:
         """Yield what programs that know SKOS alone need of a record of other classes."""
         if members and all(self._make_predicate(item.schema_class.uri) != _CONCEPT for item in members):
             yield Triple(subject, _TYPE, _CONCEPT)

@@ -58,7 +58,7 @@ def report_repeated_names(
                 _report_near(snapshot, report, COLLECTIONS[name], imported)
 
 
-def _report_repeated(  # noqa: PLR0913, PLR0917
+def _report_repeated(  # noqa: PLR0913, PLR0917 (an import, and what is known of its names)
     snapshot: Snapshot,
     report: ImportReport,
     collection: Collection,

@@ -200,8 +200,9 @@ class FastPathProtocol(HttpToolsProtocol):
             if response is not None:
                 default_headers = _join_headers(tuple(cycle.default_headers))
                 head = STATUS_LINE[response.status] + default_headers + response.header_bytes
-                # One system call for both.
-                self.transport.writelines((head,) if cycle.scope["method"] == "HEAD" else (head, response.body))
+                has_body = response.body and cycle.scope["method"] != "HEAD"
+                # One system call for both. An empty part would keep the transport of asyncio busy for ever.
+                self.transport.writelines((head, response.body) if has_body else (head,))
                 cycle.response_started = cycle.response_complete = True
                 if self._reservation:
                     self._release_headers()

@@ -140,11 +140,11 @@ def _lay_out(
     for layout, (width, height) in (("wide", _WIDE_SIZE), ("narrow", _NARROW_SIZE)):
         boxes = layout_treemap([weigh(tile) for tile in tiles], width, height)
         placed = [tile.place(_shrink(box)) for tile, box in zip(tiles, boxes, strict=True)]
-        maps.append({"kind": layout, "width": width, "height": height, "tiles": format_tiles(placed)})
+        maps.append({"kind": layout, "width": width, "height": height, "tiles": _format_tiles(placed)})
     return maps
 
 
-def format_tiles(tiles: Iterable[TreemapTile]) -> Markup:
+def _format_tiles(tiles: Iterable[TreemapTile]) -> Markup:
     """Return the tiles of a treemap as SVG. A template takes several times as long."""
     return Markup("".join(map(_format_tile, tiles)))  # noqa: S704 (escaped)
 

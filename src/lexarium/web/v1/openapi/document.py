@@ -82,7 +82,7 @@ _RESPONSE_HEADERS = {
     "Location": "URL of the resource.",
     "Retry-After": "Seconds to wait before retrying.",
 }
-# Building the document, or its page, takes a lot of memory: not twice at the same time.
+# Building the document takes a lot of memory: not twice at the same time.
 DOCUMENT_LOCK = Lock()
 _VALPHA_BODY_TYPES = (JSON, "application/x-www-form-urlencoded", "multipart/form-data")
 

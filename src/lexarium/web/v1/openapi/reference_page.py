@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -15,6 +16,8 @@ from starlette.responses import Response
 from lexarium.web.site import Site, get_base_url
 from lexarium.web.v1.openapi.document import DOCUMENT_LOCK, build_document
 
+# Rendering takes a lot of memory, like building the document: not twice at the same time.
+_PAGE_LOCK = Lock()
 _CODE = re.compile(r"`([^`]+)`")
 _SCHEMA_REF = re.compile(r'"#/components/schemas/(\w+)"')
 _TYPE_WORDS = {"string": "text", "integer": "whole number", "boolean": "true or false"}
@@ -24,7 +27,7 @@ JsonObject = Mapping[str, Any]
 
 def respond(site: Site, request: Request) -> Response:
     """Return the page."""
-    with DOCUMENT_LOCK:
+    with _PAGE_LOCK:
         content = _render(site, get_base_url(request))
     return site.render(request, "reference.html", {"title": site.settings.title, "content": content})
 
@@ -32,7 +35,8 @@ def respond(site: Site, request: Request) -> Response:
 @lru_cache(maxsize=4)
 def _render(site: Site, base: str) -> Markup:
     """Return the content, cached: it is large, and differs only by the base URL."""
-    document = build_document(site.settings.title)
+    with DOCUMENT_LOCK:
+        document = build_document(site.settings.title)
 
     def resolve(value: JsonObject) -> JsonObject:
         while "$ref" in value:
