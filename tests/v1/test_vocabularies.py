@@ -6,7 +6,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -313,6 +313,29 @@ def test_an_alternative_id_and_an_iri_redirect(admin: VocabularyClient) -> None:
         assert (response.status, response.headers.get("location")) == (308, location), path
         assert SEPARATOR not in response.body
     assert admin.send("GET", f"vocabularies/first/records?iri={quote(iri, safe='')}").status == 404
+
+
+def test_iris_of_records_may_begin_with_the_address_of_the_service(admin: VocabularyClient) -> None:
+    base = f"http://127.0.0.1:{admin.server.port}/"
+    body = {"slug": "here", "title": "Here", "schema": "skos", "base": base, "prefixes": {"here": f"{base}h/"}}
+    assert admin.send("POST", "vocabularies", body).status == 201
+    records = [admin.add("here", "concept", id=record_id, name=record_id) for record_id in ("c1", "here:7")]
+    records += [admin.add("main", "concept", name="Local"), admin.add("uat", "concept", id="uat:local", name="Local")]
+    for record in records:
+        iri = quote(record["iri"], safe="")
+        assert record["iri"].startswith(base)
+        for path in (f"/id/?iri={iri}&format=json", f"/api/v1/records?iri={iri}", f"/api/v1/records?id={iri}"):
+            response = admin.server.get(path)
+            location = response.headers["location"].partition("?")[0]
+            assert (response.status, unquote(location).rpartition("/")[2]) == (308, record["id"]), path
+        page = admin.server.get(f"/id/?iri={iri}&format=html")
+        assert page.status == 308, page.body
+    # Both have the base and the id.
+    twin = admin.add("here", "concept", id=records[2]["id"], name="Local")
+    assert admin.server.get(f"/id/?iri={quote(twin['iri'], safe='')}&format=json").status == 300
+    for slug in ("main", "here"):
+        path = f"vocabularies/{slug}/records?iri={quote(twin['iri'], safe='')}"
+        assert admin.send("GET", path).headers["location"].endswith(quote(twin["id"]))
 
 
 def test_a_record_is_read_in_the_requested_language(admin: VocabularyClient) -> None:

@@ -186,12 +186,17 @@ class Vocabulary:
         start = self.base if self.has_base else address or self.address
         return f"{start}id/{quote(get_local_id(record_id), safe='')}{self._iri_end}"
 
-    def parse_record_iri(self, iri: str) -> str | None:
-        """Return the id in this vocabulary that an IRI was made of, or None. One that names it may have any address."""
+    def parse_record_iri(self, iri: str, address: str = "") -> str | None:
+        """Return the id in this vocabulary that an IRI was made of, or None.
+
+        It begins with the base, or else with `address` or that of the vocabulary. One that names the vocabulary may
+        have any address.
+        """
         end = self._iri_end
         start, found, name = iri.removesuffix(end).rpartition("id/")
         names_vocabulary = end != "" and iri.endswith(end) and "://" in start
-        if not found or not (names_vocabulary or start == self.iri_start):
+        has_own_start = start == self.iri_start or (start == address and not self.has_base)
+        if not found or not (names_vocabulary or has_own_start):
             return None
         record_id = unquote(name)
         return None if not record_id or is_id_too_long(record_id) or find_unstorable_char(record_id) else record_id

@@ -22,7 +22,6 @@ from lexarium.services.records.lookup import find_latest_changes, get_latest_cha
 from lexarium.services.vocabularies.access import (
     AmbiguousId,
     find_record_id,
-    get_read_scope,
     get_scope_or_default,
 )
 from lexarium.web.http.callers import find_reader
@@ -32,7 +31,7 @@ from lexarium.web.http.negotiation import choose_format, list_formats
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.pages.catalogue.record import show_history, show_record
 from lexarium.web.pages.page import Page
-from lexarium.web.site import SECURITY_HEADERS, Site, localize_iri
+from lexarium.web.site import SECURITY_HEADERS, Site, get_request_scope
 
 RECORD_PATH = "/id"
 _HISTORY = "/history"
@@ -82,12 +81,12 @@ class RecordEndpoint:
     async def get_record(self, request: Request) -> Response:
         """Return a record in the representation that the client prefers."""
         name = _negotiate(request, MEDIA_TYPES)
-        local_id = request.path_params["id"] or localize_iri(request, request.query_params.get("iri", ""))
+        local_id = request.path_params["id"] or request.query_params.get("iri", "")
         if name == _HTML:
             return await run_in_threadpool(self._render_page, request)
         try:
             reader = await find_reader(request, self._site.authenticator)
-            scope = get_read_scope(reader, request.query_params.getlist("vocabulary"))
+            scope = get_request_scope(request, reader, request.query_params.getlist("vocabulary"))
             record_id = await run_in_threadpool(self._database.run_read, find_record_id, local_id, scope)
             if get_local_id(record_id) != request.path_params["id"]:
                 detail = f"{local_id} is an alternative ID of {get_local_id(record_id)}."
@@ -104,7 +103,7 @@ class RecordEndpoint:
         """Return the page of a record's history, or the record whose id is all of the path."""
         whole_id = f"{request.path_params['id']}{_HISTORY}"
         reader = await find_reader(request, self._site.authenticator)
-        scope = get_read_scope(reader, request.query_params.getlist("vocabulary"))
+        scope = get_request_scope(request, reader, request.query_params.getlist("vocabulary"))
         try:
             record_id = await run_in_threadpool(self._database.run_read, find_record_id, whole_id, scope)
             is_record = get_local_id(record_id) == whole_id

@@ -1,6 +1,6 @@
 """The services that endpoints and pages use, and responses rendered from templates."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from lexarium.domain.errors import StoreError, Unauthenticated
 from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.schema.collections import COLLECTIONS, CONCEPT_CLASS
-from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES, Vocabulary
+from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
 from lexarium.services.access.authentication import Authenticator
 from lexarium.services.access.permissions import Caller, Permission
 from lexarium.services.curation.notifications import count_unread
@@ -20,7 +20,7 @@ from lexarium.services.records.statistics import StatisticsCache
 from lexarium.services.search.annotator_cache import AnnotatorCache
 from lexarium.services.search.record_search import RecordSearch
 from lexarium.services.transfer.uploads import UploadManager
-from lexarium.services.vocabularies.access import get_read_scope
+from lexarium.services.vocabularies.access import ReadScope, get_read_scope
 from lexarium.services.vocabularies.head_records import list_vocabularies
 from lexarium.settings import Settings
 from lexarium.store.database import Database
@@ -248,10 +248,12 @@ def get_path_and_query(request: Request) -> str:
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
-def localize_iri(request: Request, iri: str) -> str:
-    """Return an IRI that begins with the address of the service as one that begins with the default base."""
-    address = f"{get_base_url(request)}/"
-    return DEFAULT_BASE + iri.removeprefix(address) if iri.startswith(address) else iri
+def get_request_scope(request: Request, caller: Caller | None, chosen: Sequence[str] = ()) -> ReadScope:
+    """Return the vocabularies that a caller may read, or those of them that are chosen; raise NotFound.
+
+    IRIs that begin with the requested address are found in them.
+    """
+    return replace(get_read_scope(caller, chosen), address=f"{get_base_url(request)}/")
 
 
 def get_base_url(request: Request) -> str:

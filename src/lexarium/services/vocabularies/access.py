@@ -2,7 +2,7 @@
 
 from collections.abc import Collection as Items
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lexarium.domain.account import Role
 from lexarium.domain.change import ChangeFilter
@@ -12,7 +12,13 @@ from lexarium.domain.identity import prefixes
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.schema.relation_types import qualify_name
 from lexarium.domain.text.characters import find_control_char, find_unstorable_char
-from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, find_valpha_vocabulary, get_default_vocabulary
+from lexarium.domain.vocabulary import (
+    DEFAULT_BASE,
+    VOCABULARIES,
+    Vocabulary,
+    find_valpha_vocabulary,
+    get_default_vocabulary,
+)
 from lexarium.services.access.permissions import Caller
 from lexarium.store import records, vocabularies
 from lexarium.store.position import Snapshot
@@ -38,6 +44,8 @@ class ReadScope:
     slugs: tuple[str, ...]
     # Whether the caller has named them.
     is_chosen: bool = False
+    # Where the caller reaches the service: the start of the IRIs of records whose vocabulary has no base.
+    address: str = field(default=DEFAULT_BASE, compare=False)
 
     @property
     def vocabularies(self) -> list[Vocabulary]:
@@ -121,7 +129,7 @@ def list_record_ids(local_id: str, scope: ReadScope) -> list[str]:
     # No id has such a character, and with one a client could name a record of another vocabulary.
     if find_control_char(local_id) or find_unstorable_char(local_id):
         return []
-    return [qualify_id(item.slug, name) for item in scope.vocabularies for name in _list_ids(item, local_id)]
+    return [qualify_id(item.slug, name) for item in scope.vocabularies for name in _list_ids(item, local_id, scope)]
 
 
 def choose_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope, existing: Items[str]) -> str:
@@ -142,11 +150,11 @@ def choose_record_id(snapshot: Snapshot, local_id: str, scope: ReadScope, existi
     return found[0]
 
 
-def _list_ids(vocabulary: Vocabulary, identifier: str) -> Iterator[str]:
+def _list_ids(vocabulary: Vocabulary, identifier: str, scope: ReadScope) -> Iterator[str]:
     """Yield the ids in a vocabulary that an identifier may mean: itself, and of an IRI those that it is made of."""
     yield identifier
     if "://" in identifier:
-        own_id = vocabulary.parse_record_iri(identifier)
+        own_id = vocabulary.parse_record_iri(identifier, scope.address)
         if own_id is not None:
             yield own_id
         curie = vocabulary.contract_iri(identifier)

@@ -28,7 +28,6 @@ from lexarium.services.vocabularies.access import (
     ReadScope,
     find_collection,
     find_record_id,
-    get_read_scope,
 )
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
@@ -36,7 +35,7 @@ from lexarium.web.http.problems import HTTPProblem
 from lexarium.web.http.request_body import read_fields
 from lexarium.web.http.uploads import UploadedForm, read_upload
 from lexarium.web.pages.form_fields import FORM_ERRORS, FormValues, to_field_errors
-from lexarium.web.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query, localize_iri
+from lexarium.web.site import NO_STORE, SIGN_IN_PATH, Site, accepts_html, get_path_and_query, get_request_scope
 from lexarium.web.template_filters import add_query
 
 # Statuses of requests that may succeed when sent again later.
@@ -58,11 +57,7 @@ class Page:
     @property
     def id(self) -> str:
         """The id in the path, or else in the query; raise NotFound."""
-        given = (
-            self.request.path_params.get("id")
-            or self.query.get("id")
-            or localize_iri(self.request, self.query.get("iri", ""))
-        )
+        given = self.request.path_params.get("id") or self.query.get("id") or self.query.get("iri")
         if not given:
             raise NotFound("Invalid record URL.")
         return str(given)
@@ -77,7 +72,7 @@ class Page:
     def choose_scope(self) -> ReadScope:
         """Return the same among the vocabularies that are registered now; raise NotFound."""
         chosen = [slug for slug in self.query.getlist("vocabulary") if slug]
-        return get_read_scope(self.site.get_caller(self.request), chosen)
+        return get_request_scope(self.request, self.site.get_caller(self.request), chosen)
 
     @property
     def scope_is_chosen(self) -> bool:

@@ -22,7 +22,7 @@ from lexarium.web.http.callers import AccessGate
 from lexarium.web.http.conditional import encode_response
 from lexarium.web.http.problems import HTTPProblem, problem_response, redirect_merged
 from lexarium.web.http.streaming import EventStreams
-from lexarium.web.site import Site, localize_iri
+from lexarium.web.site import Site
 from lexarium.web.v1.operation import (
     MIN_COMPRESSED_BYTES,
     RequestContext,
@@ -145,7 +145,7 @@ class _QueryRoute(_PathRoute):
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         record_id = next((value for name, value in query if name in _ID_PARAMETERS), "")
         rest = urlencode([(name, value) for name, value in query if name not in _ID_PARAMETERS])
-        parameters = {**child_scope["path_params"], "id": localize_iri(Request(scope), record_id)}
+        parameters = {**child_scope["path_params"], "id": record_id}
         return match, {**child_scope, "path_params": parameters, "query_string": rest.encode()}
 
 

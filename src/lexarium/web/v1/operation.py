@@ -25,7 +25,7 @@ from lexarium.services.curation.name_warnings import WriteWarning
 from lexarium.services.idempotency import IdempotencyRequest, make_idempotent
 from lexarium.services.record_serializer import Presentation, serialize_record
 from lexarium.services.records.lookup import VersionedRecord, get_published
-from lexarium.services.vocabularies.access import ReadScope, get_read_scope, get_unqualified_vocabulary
+from lexarium.services.vocabularies.access import ReadScope, get_unqualified_vocabulary
 from lexarium.store.position import Snapshot
 from lexarium.store.transaction import Transaction
 from lexarium.web.http.callers import AccessGate, authenticate_request, find_reader
@@ -37,7 +37,7 @@ from lexarium.web.http.request_body import get_media_type, parse_json_object
 from lexarium.web.http.streaming import EventStreams
 from lexarium.web.http.write_requests import await_write, build_idempotency_request
 from lexarium.web.request_models import parse_model
-from lexarium.web.site import Site
+from lexarium.web.site import Site, get_request_scope
 from lexarium.web.v1.responses import OrjsonResponse, to_response
 
 JSON = "application/json"
@@ -95,7 +95,7 @@ class RequestContext:
 
     def get_scope(self, chosen: Sequence[str] = ()) -> ReadScope:
         """Return the vocabularies that the caller may read, or those they chose; raise NotFound."""
-        return get_read_scope(self.reader, chosen)
+        return get_request_scope(self.request, self.reader, chosen)
 
     def resolve_path(self, *, has_default: bool) -> None:
         """Find the vocabulary and the collection of the path; raise NotFound unless the caller may read them.
