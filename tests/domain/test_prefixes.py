@@ -19,6 +19,7 @@ from lexarium.domain.identity.prefixes import (
     load_bundled,
     read_table,
 )
+from lexarium.domain.vocabulary import Vocabulary
 
 ROWS = read_table()
 BUNDLED = load_bundled()
@@ -303,3 +304,11 @@ def test_the_table_is_read_on_first_use_only() -> None:
     program = f"import {prefixes.__name__} as p; print(p.read_table.cache_info().currsize)"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "0"
+
+
+def test_an_iri_that_names_another_vocabulary_or_only_resembles_one_made_of_an_id_is_none() -> None:
+    iri = "https://s.example/id/c%3F1?vocabulary="
+    assert Vocabulary("uat").parse_record_iri(f"{iri}uat") == "c?1"
+    assert Vocabulary("uat").parse_record_iri(f"{iri}other") is None
+    assert Vocabulary("based", base="https://s.example/").parse_record_iri(f"{iri}other") is None
+    assert Vocabulary("uat").parse_record_iri("https://example.org/covid/foo?vocabulary=uat") is None

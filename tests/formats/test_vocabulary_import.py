@@ -923,6 +923,28 @@ def test_several_names_of_a_term_and_cycles_get_warnings(import_text: ImportText
     assert (kinds["has several names in one language"], kinds["a record is below itself"]) == (1, 1)
 
 
+def test_iris_made_of_ids_are_no_namespace(database: Database, import_text: ImportText) -> None:
+    start, end = "https://s.example/id/", "?vocabulary=colours"
+    import_text("colours.ttl", "".join(f"{PREFIXES}<{start}{name}{end}> a skos:Concept ." for name in ("c1", "c2")), "colours")
+    vocabulary = VOCABULARIES["colours"]
+    assert (vocabulary.has_base, dict(vocabulary.prefixes)) == (False, {})
+    assert read(database, "colours\x1fc1").iri is None
+
+
+@pytest.mark.parametrize("base", ["", "https://park.example/"])
+def test_an_export_of_a_vocabulary_with_its_own_schema_can_be_imported_into_another_one(
+    database: Database, import_text: ImportText, base: str
+) -> None:
+    for slug, start in (("plants", ""), ("based", "https://based.example/"), ("park", base)):
+        with database.write() as transaction:
+            create_vocabulary(transaction, SYSTEM_USER_ID, slug, {"schema": SCHEMA, "base": start})
+    for number, slug in enumerate(("plants", "based")):
+        import_text(f"{slug}.json", f'{{"plants": [{{"id": "a{number}", "name": "oak"}}]}}', slug)
+        report = import_text(f"{slug}.ttl", export(database, slug, "skos"), "park")
+        assert sum(report.created.values()) == 1
+        assert read(database, f"park\x1fa{number}").iri is None
+
+
 def test_a_collection_is_one_of_the_chosen_vocabulary(new_url: DatabaseUrlFactory, tmp_path: Path) -> None:
     option = ("--database", new_url("sqlite"))
     schema, path = tmp_path / "garden.yaml", tmp_path / "colours.ttl"

@@ -25,6 +25,7 @@ from lexarium.domain.text.languages import canonicalize_tag, find_tag_problem
 DEFAULT_SCHEMA = "cognitive-atlas"
 DEFAULT_TITLE = "Lexarium"
 DEFAULT_BASE = "http://localhost:8000/"
+_BASE_ENDS = ("/", "#", "_", ":")
 _SLUG = re.compile(r"[a-z][a-z0-9-]{0,49}")
 _TRUE = "true"
 # Schemes of IRIs without `//`. Any other name before a colon is a prefix.
@@ -194,9 +195,10 @@ class Vocabulary:
         """
         end = self._iri_end
         start, found, name = iri.removesuffix(end).rpartition("id/")
-        names_vocabulary = end != "" and iri.endswith(end) and "://" in start
+        names_vocabulary = end != "" and iri.endswith(end) and "://" in start and start.endswith(_BASE_ENDS)
         has_own_start = start == self.iri_start or (start == address and not self.has_base)
-        if not found or not (names_vocabulary or has_own_start):
+        # A question mark of an id is escaped: another one names another vocabulary.
+        if not found or "?" in name or not (names_vocabulary or has_own_start):
             return None
         record_id = unquote(name)
         return None if not record_id or is_id_too_long(record_id) or find_unstorable_char(record_id) else record_id
@@ -319,7 +321,7 @@ def check_values(slug: str, values: Mapping[str, Any], others: Iterable[Vocabula
     problems += _find_language_problems(checked)
     problems += _find_prefix_problems(slug, checked, others)
     if base := values.get("base"):
-        checked["base"] = base if base.endswith(("/", "#", "_", ":")) else f"{base}/"
+        checked["base"] = base if base.endswith(_BASE_ENDS) else f"{base}/"
         if not re.match(r"[A-Za-z][\w.+-]*:", base):
             problems.append(FieldProblem("base", "must be the start of IRIs, such as https://example.org/."))
     if rule := values.get("minting"):

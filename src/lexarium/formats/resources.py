@@ -29,6 +29,8 @@ DEFINITION_CLASSES = ("oboInOwl:SubsetProperty", "oboInOwl:SynonymTypeProperty")
 BLANK_LABEL = "lexarium"
 
 _NAMESPACE = re.compile(r"(.*[/#:_=])[^/#:_=]+")
+# IRI that was made of an id, and names the vocabulary.
+_DERIVED_IRI = re.compile(r"[^?#]*/id/[^/?#]+\?vocabulary=[a-z][a-z0-9-]{0,49}")
 _SLUG_CHARS = re.compile(r"[^a-z0-9]+")
 # Parts of IRIs that say nothing about which vocabulary is meant.
 _GENERIC_SLUG = re.compile("(?:concept-?)?scheme|concepts|id|ontology|skos|taxonomy|terms|thesaurus|vocab(?:ulary)?")
@@ -123,12 +125,12 @@ def list_metadata(vocabulary: Vocabulary) -> list[Statement]:
 
 
 def find_namespace(iris: Iterable[str]) -> str:
-    """Return the commonest namespace of IRIs; nothing if the rule of OBO contracts most of them."""
+    """Return the commonest namespace of IRIs; nothing if the rule of OBO contracts most, or most were made of ids."""
     counts: Counter[str] = Counter()
     for iri in iris:
         match = _NAMESPACE.fullmatch(iri)
-        is_obo = contract_obo_iri(iri) is not None
-        counts["" if is_obo or not match else match[1]] += 1
+        has_namespace = match and contract_obo_iri(iri) is None and not _DERIVED_IRI.fullmatch(iri)
+        counts[match[1] if match and has_namespace else ""] += 1
     return counts.most_common(1)[0][0] if counts else ""
 
 

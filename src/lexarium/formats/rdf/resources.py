@@ -15,7 +15,7 @@ from lexarium.domain.schema.model import Schema
 from lexarium.domain.schema.predicates import contract_predicate, expand_predicate
 from lexarium.domain.statement import MAX_DEPTH, Node, Reference, Statement, Text, Value
 from lexarium.domain.text.languages import TAG_FORM, format_tag
-from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary
+from lexarium.domain.vocabulary import DEFAULT_BASE, VOCABULARIES, Vocabulary
 from lexarium.formats.ontology_view import LIST_TYPE, is_relation, split_definitions
 from lexarium.formats.parsed import ParseError, WarningCounter
 from lexarium.formats.rdf.graph import TripleStore
@@ -322,7 +322,10 @@ class RdfDocument:
     def iter_resources(self, vocabulary: Vocabulary) -> Iterator[ParsedResource]:
         """Yield the records of the document. What is neither a record nor part of one belongs to the head record."""
         self._vocabulary = vocabulary
-        self._exporters = [replace(vocabulary, base=base) for base in self._exported]
+        # Their IRIs begin in the same way with a base and without one, but name the vocabulary without one.
+        self._exporters = [
+            replace(vocabulary, slug=slug, base=DEFAULT_BASE, address=base) for base, slug in self._exported.items()
+        ]
         if vocabulary.schema is not self._used_schema:
             self._use_schema(vocabulary.schema)
         self._nested = {self._find_head(), *self._find_empty_ontologies(), *self._exported, *self._neighbours}
