@@ -31,7 +31,7 @@ from lexarium.store.database import Database
 from tests.formats.test_linkml_instances import SCHEMA
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.server import run_cli
-from tests.support.vocabularies import remove_vocabulary, restore_vocabulary
+from tests.support.vocabularies import remove_vocabulary, restore_vocabulary, update_vocabulary
 
 ImportText = Callable[..., ImportReport]
 
@@ -923,9 +923,24 @@ def test_several_names_of_a_term_and_cycles_get_warnings(import_text: ImportText
     assert (kinds["has several names in one language"], kinds["a record is below itself"]) == (1, 1)
 
 
+def test_references_to_records_of_other_vocabularies_are_not_missing(
+    database: Database, import_text: ImportText
+) -> None:
+    start = "format-version: 1.4\nontology: "
+    import_text("do.obo", f"{start}do\n\n[Term]\nid: DOID:1\nname: flu\nalt_id: DOID:9\n", "do")
+    import_text("secret.obo", f"{start}secret\n\n[Term]\nid: DOID:2\nname: cold\n", "secret")
+    update_vocabulary(database, "secret", private=True)
+    references = "".join(f"relationship: RO:0002202 DOID:{number}\n" for number in (1, 9, 2, 3))
+    report = import_text("hp.obo", f"{start}hp\n\n[Term]\nid: HP:1\nname: fever\n{references}", "hp")
+    missing = [item.detail for item in report.warnings.items if "does not exist" in item.detail]
+    assert [number for number in (1, 9, 2, 3) if any(f"DOID:{number}" in detail for detail in missing)] == [2, 3]
+
+
 def test_iris_made_of_ids_are_no_namespace(database: Database, import_text: ImportText) -> None:
     start, end = "https://s.example/id/", "?vocabulary=colours"
-    import_text("colours.ttl", "".join(f"{PREFIXES}<{start}{name}{end}> a skos:Concept ." for name in ("c1", "c2")), "colours")
+    import_text(
+        "colours.ttl", "".join(f"{PREFIXES}<{start}{name}{end}> a skos:Concept ." for name in ("c1", "c2")), "colours"
+    )
     vocabulary = VOCABULARIES["colours"]
     assert (vocabulary.has_base, dict(vocabulary.prefixes)) == (False, {})
     assert read(database, "colours\x1fc1").iri is None
