@@ -34,7 +34,7 @@ from tests.formats.test_linkml_instances import SCHEMA, VALUES, any_statements
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.record_editor import RecordEditor
 from tests.support.server import run_cli
-from tests.support.vocabularies import create_vocabulary, update_vocabulary
+from tests.support.vocabularies import add_concept, create_vocabulary, update_vocabulary
 
 
 @pytest.fixture
@@ -225,6 +225,18 @@ def test_an_invalid_head_record_is_rejected_with_its_line(
         import_files(other_database, [path], vocabulary=None)
     assert message in refusal.value.problems[0].detail
     assert ", line 3" in refusal.value.problems[0].field
+
+
+def test_references_of_versions_to_missing_records_are_reported(
+    database: Database, other_database: Database, tmp_path: Path
+) -> None:
+    create_vocabulary(database, "colours", schema="skos")
+    add_concept(database, "colours", "red", {"en": "red"}, broader="missing")
+    path = tmp_path / "colours.jsonl"
+    path.write_bytes(export(database, "colours"))
+    report = run_import(other_database, ImportRequest([path], "colours"))
+    missing = [item.detail for item in report.warnings.items if "does not exist" in item.detail]
+    assert missing == ["red broader missing: refers to a record that does not exist"]
 
 
 def test_the_commands_move_a_vocabulary_between_catalogues(tmp_path: Path) -> None:

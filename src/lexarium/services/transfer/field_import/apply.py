@@ -466,9 +466,7 @@ class ImportApplier:
                 warnings.add(self._reference_locations[class_id], message)
         if not self.report.relations_added:
             return
-        report_missing_targets(
-            self._connection, self.report, lambda relation: bool(self.stage.find_staged_relations([relation]))
-        )
+        report_missing_targets(self._connection, self.report, self._is_imported)
         stated_types = self.stage.list_relation_types()
         self._warn_unexpected_targets(stated_types)
         for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):
@@ -477,6 +475,11 @@ class ImportApplier:
                 own = (relation for relation in inner if split_id(relation.source)[0] == self.report.vocabulary)
                 for cycle in find_cycles(own):
                     warnings.add("relations", format_cycle(relation_types, list(map(get_local_id, cycle))))
+
+    def _is_imported(self, relation: Relation) -> bool:
+        """Return whether the import states a relation, or has versions of its source."""
+        has_versions = any(self.stage.history.find_collections([relation.source]))
+        return has_versions or bool(self.stage.find_staged_relations([relation]))
 
     def _warn_several_classes(self) -> None:
         for collections, ids in self._ids_by_classes.items():
