@@ -936,6 +936,22 @@ def test_references_to_records_of_other_vocabularies_are_not_missing(
     assert [number for number in (1, 9, 2, 3) if any(f"DOID:{number}" in detail for detail in missing)] == [2, 3]
 
 
+def test_records_without_a_name_are_reported_once_where_their_class_has_names(
+    database: Database, import_text: ImportText
+) -> None:
+    import_text("colours.ttl", THESAURUS, "colours")
+    nameless = THESAURUS.replace('skos:prefLabel "red"@en, "rot"@de ;', "")
+    reports = [import_text("colours.ttl", text, "colours") for text in (nameless, nameless, THESAURUS)]
+    assert [list_kinds(report).get("has no name", 0) for report in reports] == [1, 0, 0]
+    schema = SCHEMA.replace("slots: [name, seeds", "slots: [id, seeds")
+    schema = schema.replace("      title: {}", "      crop: {range: Fruit, multivalued: true, inlined_as_list: true}")
+    with database.write() as transaction:
+        create_vocabulary(transaction, SYSTEM_USER_ID, "garden", {"schema": schema})
+    report = import_text("garden.json", '{"crop": [{"id": "hip"}], "people": [{"id": "ada"}]}', "garden")
+    assert [item.detail for item in report.warnings.items if "name" in item.detail] == ["ada: has no name"]
+    assert report.created == {"fruit": 1, "person": 1}
+
+
 def test_iris_made_of_ids_are_no_namespace(database: Database, import_text: ImportText) -> None:
     start, end = "https://s.example/id/", "?vocabulary=colours"
     import_text(

@@ -131,8 +131,7 @@ class ResourceApplier:
             if current is None:
                 after[record_id] = assign_defaults(imported, self._at)
                 self._warn_unlike_minted(group[0], imported)
-                if imported.state == RecordState.PUBLISHED and not imported.fields["name"].strip():
-                    self.report.warnings.add(self.stage.format_location(group[0]), "has no name", imported.local_id)
+                self._warn_nameless(group[0], imported)
                 stated[record_id] = self._build_base(_NO_BASE, imported, imported, _state_to_statements(imported))
                 continue
             if self.request.prefer:  # It was given for the conflicts of the preview.
@@ -150,6 +149,8 @@ class ResourceApplier:
             )
             has_new_state = was_undone or (not keeps_state and (state != base.state or is_imported))
             after[record_id] = self._merge(group, current, imported, base, has_new_state=has_new_state)
+            if _has_name(current):
+                self._warn_nameless(group[0], after[record_id])
             stated[record_id] = self._build_base(base, imported, after[record_id], state)
         base_values.save_statements(self._connection, self.source, stated)
         self._write(latest, before, after)
@@ -160,6 +161,12 @@ class ResourceApplier:
         if self.stager.is_partial and rule is not None and not rule.has_form(record.local_id):
             message = f"keeps the id of the file, which is unlike those that the vocabulary mints ({rule})"
             self.report.warnings.add(self.stage.format_location(staged), message, record.local_id)
+
+    def _warn_nameless(self, staged: StagedResource, record: Record) -> None:
+        """Warn of a published record without a name if records of its class have one."""
+        has_names = bool(record.collection.name_predicates)
+        if has_names and record.state == RecordState.PUBLISHED and not _has_name(record):
+            self.report.warnings.add(self.stage.format_location(staged), "has no name", record.local_id)
 
     def _join(self, group: list[StagedResource], current: str | None) -> Record:
         """Return one record of all resources with an id. An absent value never removes one.
@@ -415,6 +422,10 @@ def _state_to_statements(record: Record) -> tuple[Statement, ...]:
         return ()
     replaced_by = () if record.replaced_by is None else (Statement(_REPLACED_BY, Reference(record.replaced_by)),)
     return (Statement(_STATE, Text(record.state)), *replaced_by)
+
+
+def _has_name(record: Record) -> bool:
+    return bool(record.fields["name"].strip())
 
 
 def _join_states(first: Record, other: Record) -> Record:
