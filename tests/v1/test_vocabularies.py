@@ -553,6 +553,19 @@ def test_new_and_edited_concepts_are_in_the_only_scheme_and_have_language_tags(
     assert admin.read(get_path(blue))["version"] == 1
 
 
+@pytest.mark.parametrize(("slot_uri", "relations"), [("plants:studied", {}), ("skos:inScheme", {"in_scheme": ["s1"]})])
+def test_a_new_record_joins_the_only_record_that_a_relation_in_scheme_of_skos_has(
+    admin: VocabularyClient, slot_uri: str, relations: dict[str, list[str]]
+) -> None:
+    slug = slot_uri.replace(":", "-").lower()
+    schema = SCHEMA.replace("colour, parent]", "in_scheme]\n  Study:\n    slots: [id, label]")
+    schema += f"  in_scheme:\n    slot_uri: {slot_uri}\n    range: Study\n"
+    body = {"slug": slug, "title": slug, "schema": schema}
+    assert admin.send("POST", "vocabularies", body).status == 201
+    admin.add(slug, "study", id="s1", name="Study")
+    assert admin.add(slug, "plant", name="Oak")["relations"] == relations
+
+
 def test_an_ambiguous_alternative_id_returns_a_choice(admin: VocabularyClient) -> None:
     assert admin.send("POST", "vocabularies", {"slug": "twins", "title": "Twins", "schema": "obo"}).status == 201
     database = Database(admin.server.url)

@@ -277,7 +277,8 @@ class RecordWriter:
         local_id = self._keep_number(collection, draft["id"]) if "id" in draft else self._mint(collection)
         empty = Record(collection, qualify_id(collection.vocabulary, local_id))
         record = fill_record(empty, draft, author, self._get_definition_author(draft), self._at)
-        return self._join_only_scheme(record) if _IN_SCHEME in collection.relation_predicates else record
+        has_schemes = collection.relation_predicates.get(_IN_SCHEME) == "skos:inScheme"
+        return self._join_only_scheme(record) if has_schemes else record
 
     def _join_only_scheme(self, record: Record) -> Record:
         """Return a new record, in the concept scheme of its vocabulary if it names none and there is only one."""
