@@ -1,7 +1,9 @@
 """Versions in JSON Lines whose values are all plain."""
 
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -10,8 +12,19 @@ from lexarium.domain.plain_record import parse_plain_record
 from lexarium.domain.record import Record
 from lexarium.domain.schema.collections import COLLECTIONS
 from lexarium.domain.statement import normalize, parse_statements
+from lexarium.domain.vocabulary import Vocabulary, register_vocabularies
 
 CONCEPT = COLLECTIONS["concept"]
+# Its class has no slot of names.
+SAMPLE_SCHEMA = """\
+id: https://example.org/samples
+name: samples
+default_prefix: ex
+imports: [linkml:types]
+prefixes: {ex: https://example.org/samples/, linkml: https://w3id.org/linkml/}
+slots: {id: {identifier: true}, weight: {range: integer}}
+classes: {Sample: {slots: [id, weight]}}
+"""
 PREDICATES = (
     *CONCEPT.field_predicates.values(),
     "skos:broader",
@@ -69,3 +82,17 @@ def test_a_version_with_fields_and_relations_is_plain() -> None:
     plain = parse_plain_record(CONCEPT, build_version(FULL | {"skos:broader": {"ref": "trm_2"}}))
     assert plain is not None
     assert plain.is_linked
+
+
+@pytest.fixture
+def _samples() -> Iterator[None]:
+    register_vocabularies([Vocabulary("samples", "Samples", schema_source=SAMPLE_SCHEMA)])
+    yield
+    register_vocabularies([])
+
+
+@pytest.mark.usefixtures("_samples")
+def test_a_version_of_a_class_without_names_is_not_plain() -> None:
+    sample = COLLECTIONS["samples/sample"]
+    assert "name" not in sample.fields
+    assert parse_plain_record(sample, build_version({sample.field_predicates["weight"]: 5})) is None

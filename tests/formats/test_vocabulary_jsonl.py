@@ -15,7 +15,7 @@ from lexarium.domain.errors import ImportRejected
 from lexarium.domain.identifiers import SYSTEM_USER_ID, qualify_id
 from lexarium.domain.record import Record, RecordState
 from lexarium.domain.schema.collections import COLLECTIONS
-from lexarium.domain.statement import Statement, normalize
+from lexarium.domain.statement import INTEGER, Statement, Text, normalize
 from lexarium.domain.vocabulary import VOCABULARIES, Vocabulary, register_vocabularies
 from lexarium.formats.registry import FORMATS
 from lexarium.services.access.accounts import add_account
@@ -31,6 +31,7 @@ from lexarium.store.change_log import RecordWrite
 from lexarium.store.database import Database
 from lexarium.store.maintenance.upgrade import open_database
 from tests.formats.test_linkml_instances import SCHEMA, VALUES, any_statements
+from tests.formats.test_plain_records import SAMPLE_SCHEMA
 from tests.support.databases import ENGINES, DatabaseUrlFactory
 from tests.support.record_editor import RecordEditor
 from tests.support.server import run_cli
@@ -116,6 +117,22 @@ def test_a_vocabulary_is_moved_to_another_server_with_all_its_content(
     assert check_database(other_database).problems == []
     assert not import_files(other_database, [path], vocabulary=None).has_changes
     assert export(other_database, "garden") == document
+
+
+def test_records_of_a_class_without_names_are_moved(
+    database: Database, other_database: Database, tmp_path: Path
+) -> None:
+    create_vocabulary(database, "samples", schema=SAMPLE_SCHEMA)
+    sample = COLLECTIONS["samples/sample"]
+    record = Record(sample, "samples\x1fs1", (Statement(sample.field_predicates["weight"], Text("5", "", INTEGER)),))
+    with database.write() as transaction:
+        change_log.save_records(transaction, [RecordWrite(record, 1, Action.CREATE)], actor=SYSTEM_USER_ID, at=1)
+    document = export(database, "samples")
+    path = tmp_path / "samples.jsonl"
+    path.write_bytes(document)
+    register_vocabularies([])
+    assert import_files(other_database, [path], vocabulary=None).created == {"sample": 1}
+    assert export(other_database, "samples") == document
 
 
 def test_a_newer_export_continues_the_copy_and_keeps_local_edits(

@@ -44,7 +44,7 @@ def parse_plain_record(collection: Collection, data: dict[str, Any]) -> PlainRec
     if not _are_plain(statements) or (is_linked and not _are_predicates(statements)):
         return None
     fields = _read_fields(collection, record_id, statements, assigned)
-    if not record_id or fields is None or not fields["name"]:
+    if not record_id or fields is None or not fields.get("name"):
         return None
     document: dict[str, Any] = {"id": record_id, "state": _PUBLISHED, "statements": statements}
     if assigned:
