@@ -22,6 +22,7 @@ from lexarium.domain.statement import (
     Statement,
     Text,
     Value,
+    ValueIndex,
     load_statements,
     normalize,
     pack_statements,
@@ -482,15 +483,19 @@ class Record:
         return replace(self, statements=normalize(statements))
 
     def adopt_qualifiers(self, other: "Record") -> "Record":
-        """Return the record with the qualifiers that another edition of it has of the same statements."""
-        qualified = {statement[:2]: statement for statement in other.statements if statement.qualifiers}
-        if not qualified:
+        """Return the record with the qualifiers that another edition of it has of the same statements.
+
+        A text without a tag is one in the default language.
+        """
+        if not any(item.qualifiers for item in other.statements):
             return self
-        # What is stated both with and without qualifiers stays as both.
-        plain = {statement for statement in other.statements if not statement.qualifiers}
-        statements = [
-            item if item.qualifiers or item in plain else qualified.get(item[:2], item) for item in self.statements
-        ]
+        # Those without qualifiers win: what is stated both with and without them stays as both.
+        stated = sorted(other.statements, key=lambda item: not item.qualifiers)
+        index = ValueIndex(stated, self.collection.language)
+        statements = []
+        for item in self.statements:
+            same = index.find(item)
+            statements.append(same if same and same.qualifiers and not item.qualifiers else item)
         return replace(self, statements=normalize(statements))
 
     def add_statements(self, statements: Iterable[Statement]) -> "Record":

@@ -59,6 +59,11 @@ class Node(NamedTuple):
 Value: TypeAlias = Text | Reference | Node
 
 
+def drop_tag(value: Value, language: str) -> Value:
+    """Return a value, without its tag if it is a text in this language: a text without one is in the default one."""
+    return value._replace(lang="") if isinstance(value, Text) and value.lang == language else value
+
+
 class Statement(NamedTuple):
     """Predicate and value, with statements about the statement."""
 
@@ -75,6 +80,25 @@ class Statement(NamedTuple):
         if not isinstance(data, dict):
             data = {"text": data} if isinstance(data, str) else {"text": self.value[0], "type": self.value[-1]}
         return {**data, "qualifiers": dump_statements(self.qualifiers)}
+
+
+class ValueIndex:
+    """Statements by predicate and value. A text without a tag is one in the default language.
+
+    Of several, the last with exactly the same value is found, else the last of all.
+    """
+
+    def __init__(self, statements: Iterable[Statement], language: str) -> None:
+        """Index statements, given the default language."""
+        items = list(statements)
+        self._language = language
+        self._statements = {(item.predicate, drop_tag(item.value, language)): item for item in items}
+        self._statements |= {(item.predicate, item.value): item for item in items}
+
+    def find(self, item: Statement) -> Statement | None:
+        """Return the statement with the value of another."""
+        found = self._statements.get((item.predicate, item.value))
+        return found or self._statements.get((item.predicate, drop_tag(item.value, self._language)))
 
 
 def dump_statements(statements: Iterable[Statement]) -> StatementsJson:

@@ -9,6 +9,7 @@ from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.labels import Alias
 from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, group_targets
 from lexarium.domain.record_texts import choose_text
+from lexarium.domain.statement import ValueIndex
 from lexarium.domain.text.characters import name_key
 
 
@@ -39,13 +40,15 @@ def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
 
 def adopt_moved_qualifiers(survivor: Record, before: Record, merged: Record) -> Record:
     """Return a survivor with the qualifiers that the merged record has of the statements that the merge added."""
-    qualified = {statement[:2]: statement for statement in merged.own_statements if statement.qualifiers}
-    known = {statement[:2] for statement in before.statements}
+    qualified = [statement for statement in merged.own_statements if statement.qualifiers]
+    if not qualified:
+        return survivor
+    language = survivor.collection.language
+    known, added = ValueIndex(before.statements, language), ValueIndex(qualified, language)
     statements = (
-        statement if statement[:2] in known else qualified.get(statement[:2], statement)
-        for statement in survivor.statements
+        statement if known.find(statement) else added.find(statement) or statement for statement in survivor.statements
     )
-    return replace(survivor, statements=tuple(statements)) if qualified else survivor
+    return replace(survivor, statements=tuple(statements))
 
 
 def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Record:

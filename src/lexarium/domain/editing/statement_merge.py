@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 from lexarium.domain.identity.prefixes import OBO_BASE
-from lexarium.domain.statement import Reference, Statement, Text, Value, normalize
+from lexarium.domain.statement import Reference, Statement, Value, drop_tag, normalize
 
 # Side whose value wins a conflict.
 ConflictPreference = Literal["theirs", "ours"]
@@ -39,10 +39,10 @@ def match_statements(current: Iterable[Statement], stated: Iterable[Statement], 
     """
     by_value: dict[tuple[str, Value], list[Statement]] = {}
     for item in current:
-        by_value.setdefault((item.predicate, _drop_tag(item.value, language)), []).append(item)
+        by_value.setdefault((item.predicate, drop_tag(item.value, language)), []).append(item)
     matched: list[Statement] = []
     for item in stated:
-        same = [] if item.qualifiers else by_value.get((item.predicate, _drop_tag(item.value, language)), [])
+        same = [] if item.qualifiers else by_value.get((item.predicate, drop_tag(item.value, language)), [])
         matched += [other for other in same if other.value == item.value] or same or [item]
     return matched
 
@@ -57,10 +57,6 @@ def find_extended(current: Iterable[Statement], stated: Iterable[Statement]) -> 
         for item in current
         if any(qualifiers > frozenset(item.qualifiers) for qualifiers in extensions.get(item[:2], ()))
     ]
-
-
-def _drop_tag(value: Value, language: str) -> Value:
-    return value._replace(lang="") if isinstance(value, Text) and value.lang == language else value
 
 
 class MergeConflict(NamedTuple):
@@ -127,7 +123,7 @@ def align_statements(
 
 
 def _simplify(statement: Statement, language: str) -> Statement:
-    value = _drop_tag(statement.value, language)
+    value = drop_tag(statement.value, language)
     if isinstance(value, Reference) and value.target.startswith(OBO_BASE):
         prefix, underscore, local = value.target.removeprefix(OBO_BASE).rpartition("_")
         if "#" in value.target:
