@@ -6,7 +6,7 @@ import pytest
 
 from lexarium.domain.editing.edit import apply_draft
 from lexarium.domain.editing.import_merge import ImportedRecord, create_imported_record
-from lexarium.domain.editing.merge import adopt_moved_qualifiers, build_survivor_draft
+from lexarium.domain.editing.merge import MergeEffect, adopt_moved_qualifiers, build_survivor_draft
 from lexarium.domain.record import Record, get_alias_predicate
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
 from lexarium.domain.statement import Node, Reference, Statement, Text
@@ -68,3 +68,48 @@ def test_a_text_with_and_without_a_tag_keeps_the_qualifiers_of_each(collection: 
         [name, adopted] = build_record(collection, "1", "red", stated).adopt_qualifiers(other).statements
         assert name == other.statements[0]
         assert adopted == (plain if stated == plain else tagged)
+
+
+def undo_merge(before: Record, after: Record) -> Record:
+    effect = MergeEffect(before, after)
+    return effect.restore_details(apply_draft(after, effect.build_undo_draft(after), "usr_1", 2))
+
+
+@pytest.mark.parametrize("has_node", [False, True])
+def test_a_survivor_with_a_translation_alone_takes_over_the_definition(collection: Collection, has_node: bool) -> None:
+    german = Text("auf Deutsch", "de")
+    translation = state_definition(collection, Node((Statement("rdf:value", german),)) if has_node else german)
+    merged = build_record(collection, "1", "red", state_definition(collection, Text("A colour.", "en")))
+    survivor = build_record(collection, "2", "rot", translation)
+    after = merge(merged, survivor)
+    assert after.definition == "A colour."
+    assert translation in after.statements
+    assert undo_merge(survivor, after).statements == survivor.statements
+
+
+@pytest.mark.parametrize("own", ["", " "])
+def test_a_node_in_another_language_is_not_taken_for_the_definition(collection: Collection, own: str) -> None:
+    texts = [Statement("rdf:value", Text("texte", "fr")), Statement("dcterms:creator", Text("Ada"))]
+    merged = build_record(collection, "1", "red", state_definition(collection, Node(tuple(texts))))
+    survivor = build_record(collection, "2", "rot", *([state_definition(collection, Text(own))] if own else []))
+    after = merge(merged, survivor)
+    assert after.definition == survivor.definition == own
+    assert undo_merge(survivor, after).statements == survivor.statements
+
+
+def test_a_node_in_the_default_language_is_a_definition(collection: Collection) -> None:
+    node = state_definition(collection, Node((Statement("rdf:value", Text("A colour.", "en")),)))
+    bare, defined = build_record(collection, "1", "red"), build_record(collection, "2", "rot", node)
+    other = build_record(collection, "3", "rouge", state_definition(collection, Text("Another.")))
+    assert merge(defined, bare).definition == "A colour."
+    assert merge(other, defined).definition == "A colour."
+
+
+def test_an_undone_merge_keeps_a_definition_that_was_written_since(collection: Collection) -> None:
+    merged = build_record(collection, "1", "red", state_definition(collection, Text("A colour.")))
+    survivor = build_record(collection, "2", "rot", state_definition(collection, Text("auf Deutsch", "de")))
+    after = merge(merged, survivor)
+    edited = after.state_fields({collection.definition_field or "": "Since."})
+    effect = MergeEffect(survivor, after)
+    undone = effect.restore_details(apply_draft(edited, effect.build_undo_draft(edited), "usr_1", 2))
+    assert undone.definition == "Since."

@@ -7,8 +7,7 @@ from typing import Any
 from lexarium.domain.editing.edit import DEFINITION_METADATA, to_draft
 from lexarium.domain.identifiers import qualify_id
 from lexarium.domain.labels import Alias
-from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, group_targets
-from lexarium.domain.record_texts import choose_text
+from lexarium.domain.record import ALIAS_PREDICATES, Record, RecordState, Relation, get_text, group_targets
 from lexarium.domain.statement import ValueIndex
 from lexarium.domain.text.characters import name_key
 
@@ -21,12 +20,13 @@ def mark_merged(record: Record, survivor_id: str) -> Record:
 def build_survivor_draft(survivor: Record, merged: Record) -> dict[str, Any]:
     """Return the draft of a survivor: its own fields, with names, sources and relations of the merged record added.
 
-    It takes over the definition if it has none.
+    It takes over the definition if it has none in the default language.
     """
     draft = to_draft(survivor)
     definition_field = survivor.collection.definition_field
-    if definition_field is not None and not survivor.definition.strip():
-        draft[definition_field] = _get_own_definition(merged)
+    definition = _get_own_definition(merged)
+    if definition_field is not None and definition.strip() and not _get_own_definition(survivor).strip():
+        draft[definition_field] = definition
     seen = {name_key(survivor.fields["name"]), *(name_key(alias.text) for alias in survivor.aliases)}
     for alias in _iter_labels(merged):
         if name_key(alias.text) not in seen:
@@ -100,8 +100,8 @@ class MergeEffect:
 
     @property
     def adds_definition(self) -> bool:
-        """Return whether the merge gave the record a definition."""
-        return not self.before.definition.strip() and bool(self.after.definition.strip())
+        """Return whether the merge gave the record a definition in the default language."""
+        return not _get_own_definition(self.before).strip() and bool(_get_own_definition(self.after).strip())
 
     @property
     def added_sources(self) -> set[str]:
@@ -119,10 +119,13 @@ class MergeEffect:
         draft["sources"] = [source for source in current.sources if source not in self.added_sources]
         relations = current.relations - self.added_relations | (self.before.relations - self.after.relations)
         draft["relations"] = group_targets(relations)
-        definition_field = current.collection.definition_field
-        for name in (*current.collection.class_fields, *filter(None, [definition_field])):
+        for name in current.collection.class_fields:
             if current.fields[name] == self.after.fields[name]:
                 draft[name] = self.before.fields[name]
+        definition_field = current.collection.definition_field
+        is_unchanged = _get_own_definition(current) == _get_own_definition(self.after)
+        if definition_field is not None and self.adds_definition and is_unchanged:
+            draft[definition_field] = _get_own_definition(self.before)
         return draft
 
     def restore_details(self, record: Record) -> Record:
@@ -131,7 +134,7 @@ class MergeEffect:
         These values are the text of its aliases, and the author and time of its definition.
         """
         record = record.adopt_qualifiers(self.before)
-        if self.adds_definition and record.definition == self.before.definition:
+        if self.adds_definition and _get_own_definition(record) == _get_own_definition(self.before):
             record = record.assign_fields(
                 {name: self.before.fields[name] for name in DEFINITION_METADATA & record.fields.keys()}
             )
@@ -166,8 +169,10 @@ def merges_overlap(earlier: MergeEffect, later: MergeEffect, merged: Record, sur
 
 def _get_own_definition(record: Record) -> str:
     """Return the definition in the default language, or an empty text: a translation would be taken for it."""
-    text = choose_text(record, record.collection.definition_field or "", ())
-    return text.text if text.lang == record.collection.language else ""
+    predicate = record.collection.field_predicates.get(record.collection.definition_field or "")
+    texts = [get_text(value) for item, value, _ in record.own_statements if item == predicate]
+    is_own = any(text is None or text.lang in ("", record.collection.language) for text in texts)
+    return record.definition if is_own else ""
 
 
 def _iter_labels(merged: Record) -> Iterator[Alias]:
