@@ -1,5 +1,6 @@
 """Merging and reverting over HTTP on both engines."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,27 @@ def test_a_reverted_merge_restores_what_v_alpha_says_of_the_definition_and_alias
     reverted = get_record(curator, bare["id"])
     for name in ("alias", "def_id", "def_id_user", "def_event_stamp"):
         assert reverted[name] == bare[name]
+
+
+def test_a_definition_that_a_survivor_takes_over_keeps_its_author_and_time(
+    shared_server: Server, curator: V1Client
+) -> None:
+    author = V1Client(shared_server, "curator")
+    merged = author.create(name="written by another", definition_text="A meaning.")
+    bare = curator.create(name="without a text", definition_text="")
+    defined = curator.create(name="with its own text", definition_text="Own.")
+    assert merged["def_id_user"] != bare["def_id_user"] == defined["def_id_user"]
+    time.sleep(1)  # times of definitions have seconds
+    merge(curator, merged["id"], bare["id"])
+    [shown] = [item for item in shared_server.get("/api/v-alpha/concept").json if item["id"] == bare["id"]]
+    for name in ("def_id_user", "def_event_stamp"):
+        assert get_record(curator, bare["id"])[name] == shown[name] == merged[name]
+    assert shown["def_id"] not in (merged["def_id"], bare["def_id"])
+    assert revert_merge(curator, merged).status == 200
+    merge(curator, merged["id"], defined["id"])
+    for name in ("def_id", "def_id_user", "def_event_stamp"):
+        assert get_record(curator, bare["id"])[name] == bare[name]
+        assert get_record(curator, defined["id"])[name] == defined[name]
 
 
 def test_a_survivor_does_not_take_over_a_translation_as_its_definition(curator: V1Client) -> None:

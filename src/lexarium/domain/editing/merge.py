@@ -51,6 +51,14 @@ def adopt_moved_qualifiers(survivor: Record, before: Record, merged: Record) -> 
     return replace(survivor, statements=tuple(statements))
 
 
+def adopt_definition_author(survivor: Record, before: Record, merged: Record) -> Record:
+    """Return a survivor with the author and time of the merged record's definition if the merge added that."""
+    if not MergeEffect(before, survivor).adds_definition:
+        return survivor
+    names = ("def_id_user", "def_event_stamp")
+    return survivor.assign_fields({name: merged.fields[name] for name in names if name in merged.fields})
+
+
 def redirect_merged_targets(record: Record, survivors: Mapping[str, str]) -> Record:
     """Return a record with references to merged records replaced; relations to itself are dropped."""
     return record.redirect_references(survivors) if list_referenced_ids(record) & survivors.keys() else record

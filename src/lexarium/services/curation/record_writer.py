@@ -9,6 +9,7 @@ import orjson
 from lexarium.domain.change import Action, Change
 from lexarium.domain.editing.edit import apply_draft, apply_merge_patch, fill_record, to_draft
 from lexarium.domain.editing.merge import (
+    adopt_definition_author,
     adopt_moved_qualifiers,
     build_survivor_draft,
     list_referenced_ids,
@@ -210,6 +211,7 @@ class RecordWriter:
         # Not validated: an old record may break rules, and nothing of it may be lost.
         survivor_record = self._apply_draft(survivor.record, build_survivor_draft(survivor.record, merged.record))
         survivor_record = adopt_moved_qualifiers(survivor_record, survivor.record, merged.record)
+        survivor_record = adopt_definition_author(survivor_record, survivor.record, merged.record)
         writes: list[PendingWrite] = [
             (merged, mark_merged(merged.record, survivor_id), Action.MERGE),
             (survivor, survivor_record, Action.MERGE),
