@@ -72,6 +72,13 @@ def test_a_field_that_is_nearly_known_is_suggested(
     assert response.json["errors"][0]["detail"] == detail
 
 
+def test_fields_are_suggested_for_the_first_problems_alone(shared_server: Server, admin: str) -> None:
+    unknown = {f"alias{number}": "x" for number in range(50)}
+    errors = send(shared_server, admin, "POST /concept", {"name": "x", **unknown}).json["errors"]
+    has_suggestion = ["Did you mean aliases?" in error["detail"] for error in errors]
+    assert has_suggestion == [True] * 20 + [False] * 30
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
