@@ -22,7 +22,7 @@ from sqlalchemy import Connection, event, select, text
 from sqlalchemy.exc import DBAPIError
 
 from lexarium.domain.account import Role
-from lexarium.domain.change import Action
+from lexarium.domain.change import Action, ChangeFilter
 from lexarium.domain.errors import DatabaseUnavailable, InvalidDatabase, SchemaTooNew, SettingError, StoreError
 from lexarium.domain.proposal import ProposalFilter
 from lexarium.domain.record import ListQuery, Relation, parse_record
@@ -480,6 +480,36 @@ def test_a_page_by_id_is_read_from_its_first_row(new_url: DatabaseUrlFactory) ->
             plan = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values).scalar_one()
         assert len(page) == 10
         assert max(list_row_counts(plan[0]["Plan"])) < 100
+    database.close()
+
+
+@pytest.mark.parametrize("head_ids", [(), ("\x1fgarden",)])
+def test_the_latest_writes_of_few_changes_are_found_by_index(tmp_path: Path, head_ids: tuple[str, ...]) -> None:
+    database = open_database(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    for number in range(3):
+        with database.write() as transaction:
+            save_entries(transaction, *(build_log_entry(f"{number}{place}", kind="task") for place in range(2)))
+    with database.write() as transaction:
+        save_entries(transaction, *(build_log_entry(f"{number:03}") for number in range(200)))
+    executed = record_statements(database)
+    with database.read() as connection:
+
+        def list_seqs(last_seq: int, limit: int, *collections: str) -> tuple[list[int], str]:
+            """Return the sequence numbers of the changes, and the plan of the query."""
+            shown = ChangeFilter(collections, head_ids)
+            changes = revisions.list_last_of_writes(connection, last_seq, limit, shown)
+            statement, values = executed[-1]
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+            return [change.seq for change in changes], "\n".join(step.detail for step in plan)
+
+        for last_seq, collections, seqs, is_by_index in (
+            (206, ["task"], [6, 4, 2], True),
+            (5, ["task"], [5, 4, 2], False),
+            (206, ["concept"], [206], False),
+            (206, ["concept", "task"], [206, 6, 4, 2], False),
+        ):
+            found, plan = list_seqs(last_seq, 10, *collections)
+            assert (found, "(collection=?" in plan) == (seqs, is_by_index)
     database.close()
 
 

@@ -211,23 +211,41 @@ def _select_changed(collections: Sequence[str], after: int, until: int) -> Selec
     return select(change_table).where(is_between, is_in_collection, ~_is_superseded(until))
 
 
+# Changes that are sorted for each write of a list at most.
+_MAX_SORTED = 1_000
 # A literal as in the partial index: the planner does not match a parameter against it.
 _BY_SYSTEM: sa.ColumnClause[str] = literal_column(f"'{SYSTEM_USER_ID}'")
 
 
 def list_last_of_writes(connection: Connection, last_seq: int, limit: int, shown: ChangeFilter) -> list[Change]:
     """Return the last change of each of the latest writes up to a sequence number, the newest first."""
-    query = _select_last_of_writes(bool(shown.head_ids), shown.actor is not None, shown.record_id is not None)
+    has_actor, has_record = shown.actor is not None, shown.record_id is not None
+    # The filters of a person and a record have indexes of their own.
+    is_narrow = not (has_actor or has_record) and _is_narrow(connection, shown.collections, last_seq // limit)
+    query = _select_last_of_writes(bool(shown.head_ids), has_actor, has_record, is_narrow)
     return _list(connection, query, {**shown._asdict(), "last_seq": last_seq, "limit": limit})
 
 
+def _is_narrow(connection: Connection, collections: Sequence[str], limit: int) -> bool:
+    """Return whether collections have at most so many changes, and few enough to sort them for each write."""
+    most = min(limit, _MAX_SORTED)
+    found = select(_change.collection).where(_change.collection.in_(collections)).limit(most + 1).subquery()
+    count: int = connection.execute(select(func.count()).select_from(found)).scalar_one()
+    return count <= most
+
+
 @cache
-def _select_last_of_writes(has_heads: bool, has_actor: bool, has_record: bool) -> Select[Any]:
+def _select_last_of_writes(has_heads: bool, has_actor: bool, has_record: bool, is_narrow: bool) -> Select[Any]:
+    # With the indexes of both, all changes in scope are sorted for each write. Without them, the whole log is read if
+    # there are fewer writes than wanted.
+    def is_in(column: Any, values: str) -> ColumnElement[bool]:
+        value: ColumnElement[str] = column if is_narrow else column + literal("")
+        return value.in_(bindparam(values, expanding=True))
+
     def is_shown(change: Any) -> ColumnElement[bool]:
-        # Avoid the indexes of both, with which all changes in scope would be sorted: most often the last one is.
-        is_in_scope = (change.collection + literal("")).in_(bindparam("collections", expanding=True))
+        is_in_scope = is_in(change.collection, "collections")
         if has_heads:
-            is_in_scope |= (change.record + literal("")).in_(bindparam("head_ids", expanding=True))
+            is_in_scope |= is_in(change.record, "head_ids")
         actor, record_id = (
             bindparam("actor", type_=_change.actor.type),
             bindparam("record_id", type_=_change.record.type),
