@@ -37,7 +37,9 @@ _IRI_SCHEMES = frozenset(
 )
 # Digits of the ids of most OBO ontologies.
 _OBO_DIGITS = 7
-_OBO_NAME = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z])?)_([A-Za-z0-9]+)")
+# Wider than the rule of `prefixes`, which guesses what an IRI in any file is: OBO writes all terms as CURIEs, such as
+# `NCIT:C12345`.
+_OBO_TERM_NAME = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z])?)_([A-Za-z0-9]+)")
 TITLE = "dcterms:title"
 _VERSION = "owl:versionInfo"
 
@@ -229,7 +231,7 @@ class Vocabulary:
 
 def contract_obo_iri(iri: str) -> str | None:
     """Return the CURIE of an IRI by the rule of OBO, or None."""
-    match = _OBO_NAME.fullmatch(iri, len(OBO_BASE)) if iri.startswith(OBO_BASE) else None
+    match = _OBO_TERM_NAME.fullmatch(iri, len(OBO_BASE)) if iri.startswith(OBO_BASE) else None
     return f"{match[1]}:{match[2]}" if match else None
 
 

@@ -276,10 +276,10 @@ class StatisticsCache:
             for name, relation_types in COLLECTIONS.hierarchies.items():
                 if not self._running_counts.totals["collection"][name, name]:
                     continue
-                scope = snapshot, name, relation_types, COLLECTIONS[name].top_types, _MAX_LISTED
-                root_ids[name] = hierarchy_queries.find_roots(*scope)
+                arguments = snapshot, name, relation_types, COLLECTIONS[name].top_types, _MAX_LISTED
+                root_ids[name] = hierarchy_queries.find_roots(*arguments)
                 if _has_expected_hierarchy(name, relation_types[0]) or root_ids[name].total or cycle_members[name]:
-                    orphans[name] = hierarchy_queries.find_orphans(*scope)
+                    orphans[name] = hierarchy_queries.find_orphans(*arguments)
             position = read_position(snapshot)
             groups = {name: _find_groups(snapshot, item) for name, item in COLLECTIONS.items() if item.grouping_types}
         issues = {"repeated": IdSample(duplicate_ids, len(duplicate_ids)), "apart": _join_samples(orphans)}

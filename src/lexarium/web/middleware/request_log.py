@@ -44,7 +44,7 @@ class RequestStats:
         self.counts: defaultdict[RequestLabels, int] = defaultdict(int)
         # By route, without cached responses: a count per bucket, and the sum of the seconds.
         self.durations: defaultdict[str, list[float]] = defaultdict(lambda: [0] * (len(DURATION_BUCKETS) + 2))
-        # Internal errors by interface and phase. All exist from the start, so that the first shows as an increase.
+        # Internal errors by interface and reason. All exist from the start, so that the first shows as an increase.
         self.server_errors = dict.fromkeys(product((*_INTERFACES.values(), _OTHER), _REASONS), 0)
 
     def assign_id(self, client_request_id: bytes | None) -> bytes:
@@ -78,9 +78,9 @@ class RequestStats:
         """Count an internal error after the response started."""
         self._record_server_error(scope, _ABORTED)
 
-    def _record_server_error(self, scope: Mapping[str, Any], phase: str) -> None:
+    def _record_server_error(self, scope: Mapping[str, Any], reason: str) -> None:
         interfaces = (name for prefix, name in _INTERFACES.items() if scope["path"].startswith(prefix))
-        self.server_errors[next(interfaces, _OTHER), phase] += 1
+        self.server_errors[next(interfaces, _OTHER), reason] += 1
 
     def _log_request(self, method: str, path: str, status: int, seconds: float, request_id: bytes | None) -> None:
         # Neither the query, which may hold a secret, nor the client is logged.
