@@ -1,5 +1,6 @@
 """Records are serialized from their documents as their views have them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from lexarium.domain.change import Action, Change
 from lexarium.domain.editing.edit import nest_fields
 from lexarium.domain.record import ALIAS_SCOPES, SOURCE, TYPE, Record
-from lexarium.domain.record_texts import choose_text, dump_texts, list_texts
+from lexarium.domain.record_texts import TEXT_ROLES, RecordText, choose_text, list_texts
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
-from lexarium.domain.schema.predicates import TRANSLATION_SOURCE
+from lexarium.domain.schema.predicates import TRANSLATION_SOURCE, SlotRole
 from lexarium.domain.statement import INTEGER, Node, Reference, Statement, Text, dump_statements, normalize
 from lexarium.services.record_serializer import Presentation, serialize_record
 from tests.support.strategies import records
@@ -50,6 +51,21 @@ def _records(draw: st.DrawFn) -> Record:
     return record.add_statements(normalize(added))
 
 
+def _dump_texts(record: Record, texts: Sequence[RecordText]) -> dict[str, list[Any]]:
+    """Return texts as JSON, by key. Names and definitions in the default language come first."""
+    default = record.collection.language
+    dumped: dict[SlotRole | None, list[Any]] = {role: [] for role in TEXT_ROLES.values()}
+    translations = []
+    for text in texts:
+        if text.lang != default and text.role in (SlotRole.NAME, SlotRole.DEFINITION):
+            translations.append(text)
+        else:
+            dumped[text.role].append(text.dump())
+    for text in translations:
+        dumped[text.role].append(text.dump())
+    return {key: dumped[role] for key, role in TEXT_ROLES.items()}
+
+
 def _list_views(record: Record) -> dict[str, Any]:
     """Return what a serialized record has besides its version, by the views of `Record`."""
     collection, texts, targets = record.collection, list_texts(record), record.relation_targets
@@ -65,7 +81,7 @@ def _list_views(record: Record) -> dict[str, Any]:
         "replaced_by": record.replaced_by,
         **nest_fields(collection, record.fields),
         "definition": record.definition,
-        **dump_texts(record, texts),
+        **_dump_texts(record, texts),
         "aliases": [alias.dump() for alias in record.aliases],
         "sources": list(record.sources),
         "references": list(dict.fromkeys(references)),

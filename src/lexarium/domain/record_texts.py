@@ -16,7 +16,6 @@ TEXT_ROLES = {
     "notes": SlotRole.NOTE,
     "notations": SlotRole.NOTATION,
 }
-_TRANSLATED_ROLES = (SlotRole.NAME, SlotRole.DEFINITION)
 _NOTATION = "skos:notation"
 
 
@@ -93,21 +92,6 @@ def choose_text(record: Record, field: str, wanted: Sequence[str]) -> RecordText
     texts = {text.lang: text for text in list_language_texts(record) if text.field == field}
     lang = choose_language(texts, wanted, default)
     return RecordText(field, default, record.fields.get(field) or "") if lang is None else texts[lang]
-
-
-def dump_texts(record: Record, texts: Sequence[RecordText]) -> dict[str, list[Any]]:
-    """Return texts as JSON, by key. Names and definitions in the default language come first."""
-    default = record.collection.language
-    dumped: dict[SlotRole | None, list[Any]] = {role: [] for role in TEXT_ROLES.values()}
-    translations = []
-    for text in texts:
-        if text.lang != default and text.role in _TRANSLATED_ROLES:
-            translations.append(text)
-        else:
-            dumped[text.role].append(text.dump())
-    for text in translations:
-        dumped[text.role].append(text.dump())
-    return {key: dumped[role] for key, role in TEXT_ROLES.items()}
 
 
 def get_translated_fields(collection: Collection) -> dict[str, str]:
