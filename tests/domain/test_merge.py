@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lexarium.domain.editing.edit import apply_draft
-from lexarium.domain.editing.import_merge import ImportedRecord, create_imported_record
+from lexarium.domain.editing.import_merge import ImportedRecord, create_imported_record, merge_import
 from lexarium.domain.editing.merge import MergeEffect, adopt_moved_qualifiers, build_survivor_draft
 from lexarium.domain.record import Record, get_alias_predicate
 from lexarium.domain.schema.collections import COLLECTIONS, Collection
@@ -52,11 +52,14 @@ def test_a_definition_and_a_synonym_move_with_their_qualifiers(collection: Colle
 
 
 @pytest.mark.parametrize("lang", ["", "en"])
-def test_an_imported_definition_keeps_its_qualifiers(collection: Collection, lang: str) -> None:
+def test_an_imported_definition_and_synonym_keep_their_qualifiers(collection: Collection, lang: str) -> None:
     definition = state_definition(collection, Text("A colour.", lang), *_REFERENCES)
-    record = build_record(collection, "1", "red", definition)
-    imported = ImportedRecord(collection, record.fields, state=record.state, record=record)
-    assert definition in create_imported_record(imported, 1).statements
+    synonym = Statement(get_alias_predicate(collection, "exact"), Text("scarlet", lang), _REFERENCES)
+    record = build_record(collection, "1", "red", definition, synonym)
+    imported = ImportedRecord(collection, record.fields, record.aliases, state=record.state, record=record)
+    created = create_imported_record(imported, 1)
+    assert {definition, synonym} <= {*created.statements}
+    assert merge_import(created, None, imported, None, 2).record == created
 
 
 @pytest.mark.parametrize("lang", ["", "en"])

@@ -89,7 +89,9 @@ def create_imported_record(imported: ImportedRecord, at: int) -> Record:
     """Create a record from an import."""
     record = assign_defaults(_adopt_statements(build_record(imported.collection, imported.fields), imported), at)
     has_no_extras = imported.aliases is None and imported.sources is None and imported.state is None
-    record = record if has_no_extras else _apply_extras(record, imported, imported.to_values())
+    if not has_no_extras:
+        # Aliases and sources have qualifiers too.
+        record = _adopt_statements(_apply_extras(record, imported, imported.to_values()), imported)
     return _apply_further_fields(record, imported)
 
 
