@@ -31,7 +31,7 @@ _SYNONYM_PREDICATES = {
 }
 # Statement of a term that names the collection of its record.
 NAMESPACE = "oboInOwl:hasOBONamespace"
-# Qualifier that names the predicate of a record's statement, where the one of the term does not tell it.
+# Qualifier with the predicate of a record's statement, where it does not follow from that of the term.
 STATED_PREDICATE = "lexarium:predicate"
 # Qualifier of a synonym in OBO that is a further name.
 FURTHER_NAME = Statement(STATED_PREDICATE, Text("rdfs:label"))
@@ -87,7 +87,7 @@ def list_derived_aliases(record: Record) -> list[str]:
 def mark_repeated(statements: Iterable[Statement]) -> list[Statement]:
     """Return statements in which one without qualifiers has a mark, if others of the same value have qualifiers.
 
-    In RDF they are one triple, and only what is annotated can be told from it.
+    In RDF they are one triple, which shows only what is annotated.
     """
     stated = list(statements)
     qualified = {item[:2] for item in stated if item[2]}

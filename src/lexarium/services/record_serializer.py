@@ -41,7 +41,7 @@ _PLAIN_REFERENCE_KEYS = {"ref"}
 _MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
 _TEXT_KEYS = {role: key for key, role in TEXT_ROLES.items()}
 
-# Plain texts, ids and numbers stand for themselves.
+# Plain texts, ids and numbers are kept as they are.
 _FieldValue: TypeAlias = Value | str | int
 
 
@@ -68,7 +68,7 @@ def list_record_fields(collection: Collection) -> tuple[str, ...]:
 
 
 class _Roles(NamedTuple):
-    """What the values of a predicate are in a collection."""
+    """Roles of the values of a predicate in a collection."""
 
     is_shown: bool = False
     """Whether a field or the name shows one."""
@@ -95,7 +95,7 @@ _OTHER = _Roles()
 
 
 class _Shape(NamedTuple):
-    """What a collection has to be known of to serialize its records."""
+    """Properties of a collection that serializing its records needs."""
 
     roles: Mapping[str, _Roles]
     """By predicate; others have none."""

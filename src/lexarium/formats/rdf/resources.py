@@ -296,7 +296,7 @@ class RdfDocument:
         return SourceDescription(head, slug, schema, namespace, tuple(statements), tuple(ordered), kind)
 
     def _find_head(self) -> str:
-        """Return the IRI of the ontology, or else of the concept scheme, if there is one. An export tells its slug."""
+        """Return the IRI of the ontology, or else of the concept scheme, if there is one. An export has its slug."""
         if self._exported:
             return ""
         for head_type in (_ONTOLOGY, _SCHEME):

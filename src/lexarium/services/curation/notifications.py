@@ -27,7 +27,7 @@ _COMMENTS = {
 
 @dataclass(frozen=True)
 class Notification:
-    """What someone else has done with a proposal or in a thread of comments."""
+    """Action of another person on a proposal or in a thread of comments."""
 
     # Id of the proposal or comment.
     id: str

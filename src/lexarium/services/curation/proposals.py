@@ -244,7 +244,7 @@ def find_conflicts(snapshot: Snapshot, proposal: Proposal) -> list[dict[str, Any
 def accept_proposal(
     transaction: Transaction, caller: Caller, proposal_id: str, change: Mapping[str, Any] | None, reason: str = ""
 ) -> VersionedRecord:
-    """Apply a proposal to the current record, then `change`, a merge patch on top of it. The author is told the reason.
+    """Apply a proposal to the current record, then `change`, a merge patch on top of it. The author sees the reason.
 
     Raise Conflict if the record is unpublished, or if fields conflict that `change` does not resolve.
     """

@@ -232,7 +232,7 @@ def list_statement_changes(
     """Return which statements differ, by the name of the slot or else the predicate."""
     slots = collection.schema_class.slots_by_predicate
     removed, added = diff_statements(before, after)
-    # Only qualifiers tell these apart.
+    # These differ by their qualifiers only.
     alike = {item[:2] for item in removed} & {item[:2] for item in added}
     changes: dict[str, tuple[list[str], list[str]]] = {}
     for index, side in enumerate((removed, added)):

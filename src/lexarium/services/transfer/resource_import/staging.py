@@ -48,7 +48,7 @@ class ResourceStager:
     language: str = ""
     # Languages of translations; empty for other files.
     translation_languages: frozenset[str] = frozenset()
-    # Collection of terms whose class tells none.
+    # Collection of terms whose class has none.
     default_collection: Collection | None = None
 
     def __post_init__(self) -> None:
