@@ -24,6 +24,7 @@ from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.services.transfer.resource_import.importer import import_resource_files
 from lexarium.services.vocabularies.access import find_record_id, get_read_scope
+from lexarium.services.vocabularies.conformance import check_conformance
 from lexarium.services.vocabularies.head_records import create_vocabulary
 from lexarium.store import change_log
 from lexarium.store.change_log import RecordWrite
@@ -934,6 +935,12 @@ def test_references_to_records_of_other_vocabularies_are_not_missing(
     report = import_text("hp.obo", f"{start}hp\n\n[Term]\nid: HP:1\nname: fever\n{references}", "hp")
     missing = [item.detail for item in report.warnings.items if "does not exist" in item.detail]
     assert [number for number in (1, 9, 2, 3) if any(f"DOID:{number}" in detail for detail in missing)] == [2, 3]
+    with database.read() as snapshot:
+        conformance = check_conformance(snapshot, VOCABULARIES["hp"], ["main", "do", "hp"])
+    details = [finding.detail for finding in conformance.groups["missing_target"].examples]
+    assert [number for number in (1, 9, 2, 3) if any(f"DOID:{number}" in detail for detail in details)] == [2, 3]
+    [remark] = [item for item in check_database(database).remarks if "missing" in item]
+    assert remark == "1 relation refers to a missing record: HP:1 RO:0002202 DOID:3"
 
 
 def test_records_without_a_name_are_reported_once_where_their_class_has_names(

@@ -37,3 +37,27 @@ def test_the_command_lists_values_that_do_not_conform(database: Database, url: s
     assert "0 records of uat: all conform." in run_cli("check", "--vocabulary", "uat", "--database", url).stdout
     wrong = run_cli("check", "--vocabulary", "nothing", "--database", url)
     assert (wrong.returncode, "Vocabulary 'nothing' not found" in wrong.stderr) == (1, True)
+
+
+READINGS = """
+id: https://example.org/readings
+name: readings
+prefixes: {linkml: "https://w3id.org/linkml/", ex: "https://example.org/readings/"}
+default_prefix: ex
+imports: [linkml:types]
+classes:
+  Reading:
+    attributes:
+      id: {identifier: true}
+      value: {range: integer}
+"""
+
+
+def test_a_record_of_a_class_without_names_needs_none(server: Server) -> None:
+    admin = V1Client(server, "admin")
+    vocabulary = {"slug": "readings", "title": "Readings", "schema": READINGS}
+    assert admin.send("POST", "vocabularies", vocabulary).status == 201
+    record = {"id": "r1", "fields": {"value": 7}}
+    assert admin.send("POST", "vocabularies/readings/collections/reading", record).status == 201
+    report = admin.send("GET", "vocabularies/readings/conformance").json
+    assert (report["records"], report["total"]) == (1, 0)

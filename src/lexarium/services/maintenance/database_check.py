@@ -12,7 +12,10 @@ from lexarium.domain.record import RecordState, Relation
 from lexarium.domain.rendering import RenderedRecord, parse_body, render_fields
 from lexarium.domain.schema.collections import COLLECTIONS, VOCABULARY, get_collection, list_stored_collections
 from lexarium.domain.text.numbers import format_count
-from lexarium.store import change_log, relations
+from lexarium.domain.vocabulary import VOCABULARIES
+from lexarium.services.vocabularies.access import ReadScope
+from lexarium.services.vocabularies.references import find_missing
+from lexarium.store import change_log, records, relations
 from lexarium.store.database import Database
 from lexarium.store.engine.position_queries import read_position
 from lexarium.store.maintenance import integrity
@@ -124,7 +127,7 @@ def _check_references(snapshot: Snapshot) -> Iterator[str]:
 
 def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
     dangling_count, examples = 0, list[str]()
-    for relation in integrity.iter_dangling_relations(snapshot):
+    for relation in _iter_missing_ends(snapshot):
         dangling_count += 1
         if len(examples) < _MAX_EXAMPLES:
             source, target = get_local_id(relation.source), get_local_id(relation.target)
@@ -136,3 +139,14 @@ def _list_remarks(snapshot: Snapshot) -> Iterator[str]:
     for relation_types in dict.fromkeys(COLLECTIONS.hierarchies.values()):
         for cycle in find_cycles(relations.iter_inner_relations(snapshot, relation_types)):
             yield format_cycle(relation_types, [format_record_id(record_id) for record_id in cycle])
+
+
+def _iter_missing_ends(snapshot: Snapshot) -> Iterator[Relation]:
+    """Yield the relations with an end that is in no vocabulary."""
+    scope = ReadScope(tuple(VOCABULARIES))
+    for batch in records.batched(list(integrity.iter_dangling_relations(snapshot))):
+        sources = records.find_existing_ids(snapshot, [relation.source for relation in batch])
+        missing = find_missing(snapshot, (get_local_id(relation.target) for relation in batch), scope)
+        for relation in batch:
+            if relation.source not in sources or get_local_id(relation.target) in missing:
+                yield relation

@@ -12,7 +12,9 @@ from lexarium.domain.record_texts import list_language_texts
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection
 from lexarium.domain.schema.model import Slot
 from lexarium.domain.statement import Node, Statement
-from lexarium.domain.vocabulary import Vocabulary, find_defining_id
+from lexarium.domain.vocabulary import Vocabulary
+from lexarium.services.vocabularies.access import ReadScope
+from lexarium.services.vocabularies.references import find_missing
 from lexarium.store import records, relations
 from lexarium.store.maintenance import integrity
 from lexarium.store.position import Snapshot
@@ -103,9 +105,11 @@ def check_conformance(snapshot: Snapshot, vocabulary: Vocabulary, readable: Sequ
             batch = [change.to_record() for change in changes]
             report.records += len(batch)
             references = [list(_iter_references(record)) for record in batch]
-            targets = _load_targets(snapshot, {item.target for group in references for item in group}, readable)
+            target_ids = {item.target for group in references for item in group}
+            found = records.find_collections(snapshot, sorted(target_ids))
+            missing = find_missing(snapshot, map(get_local_id, target_ids - found.keys()), ReadScope(tuple(readable)))
             for record, own_references in zip(batch, references, strict=True):
-                _check_record(report, record, own_references, targets)
+                _check_record(report, record, own_references, found, missing)
         for repeated in integrity.iter_repeated_names(snapshot, collection.name):
             detail = f"{repeated.number:,} records have this name."
             report.add("repeated_name", repeated.record_id, repeated.name, detail)
@@ -124,18 +128,6 @@ def _check_hierarchy(snapshot: Snapshot, report: ConformanceReport, slug: str, t
         report.add("cycle", cycle[0], names.get(cycle[0], ""), " → ".join(map(get_local_id, cycle)))
 
 
-def _load_targets(snapshot: Snapshot, target_ids: Set[str], readable: Sequence[str]) -> dict[str, str]:
-    """Return the collections of those of these records that exist, by id. Those elsewhere have an empty one."""
-    found = records.find_collections(snapshot, sorted(target_ids))
-    elsewhere = {
-        target: defining_id
-        for target in target_ids - found.keys()
-        if (defining_id := find_defining_id(target)) and split_id(defining_id)[0] in readable
-    }
-    existing = records.find_existing_ids(snapshot, sorted(elsewhere.values())) if elsewhere else set()
-    return found | {target: "" for target, defining_id in elsewhere.items() if defining_id in existing}
-
-
 def _iter_references(record: Record) -> Iterator[Relation]:
     """Yield the relations of a record, with the fields that refer to records, but without mappings."""
     for relation in sorted(record.relations):
@@ -147,19 +139,24 @@ def _iter_references(record: Record) -> Iterator[Relation]:
 
 
 def _check_record(
-    report: ConformanceReport, record: Record, references: Iterable[Relation], targets: Mapping[str, str]
+    report: ConformanceReport,
+    record: Record,
+    references: Iterable[Relation],
+    targets: Mapping[str, str],
+    missing: Set[str],
 ) -> None:
+    """Check a record. Targets are the collections of records in its vocabulary; other ones may be elsewhere."""
     name, collection = record.fields["name"], record.collection
-    if not name.strip():
+    if collection.name_predicates and not name.strip():
         report.add("missing_name", record.id, "", f"This {collection.label} has no name.")
     for _, type_name, target in references:
         label, local_id = RELATION_TYPES[type_name].label, get_local_id(target)
         allowed = _list_range(collection, type_name)
-        if target not in targets:
+        if local_id in missing:
             # Values of slots for IRIs and CURIEs need not be records.
             if allowed or type_name not in collection.relation_types:
                 report.add("missing_target", record.id, name, f"{label}: {local_id} does not exist.")
-        elif allowed and targets[target] and targets[target] not in allowed:
+        elif allowed and target in targets and targets[target] not in allowed:
             labels = " or ".join(COLLECTIONS[item].label for item in allowed)
             found = COLLECTIONS[targets[target]].label if targets[target] in COLLECTIONS else "a record elsewhere"
             report.add("invalid_value", record.id, name, f"{label}: {local_id} is {found}, not {labels}.")
