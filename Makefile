@@ -13,7 +13,7 @@ PROCESSES_PER_CORE = 2
 PYTEST = -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * $(PROCESSES_PER_CORE))) --dist loadscope --no-loadscope-reorder \
 	--durations=10
 
-.PHONY: run test test-all test-rest coverage lint docs bench torture audit bom setup develop lock clean
+.PHONY: run test test-all test-rest coverage screenshots lint docs bench torture audit bom setup develop lock clean
 
 run: setup
 	$(BIN)/lexarium serve --sample
@@ -25,18 +25,24 @@ test: develop .tools/ready
 # Everything: both engines throughout, all browser tests, standbys, outages, long property tests. More of these tests wait.
 test-all test-rest: PROCESSES_PER_CORE = 3
 test-all: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
-	$(BIN)/python $(PYTEST)
+	$(BIN)/python $(PYTEST) -m "not short"
 
 # What `make test-all` adds to `make test`.
 test-rest: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/python $(PYTEST) -m full
 
 # The lines of src that `make test-all` runs, servers and commands included; MARK="not full" for `make test` alone.
+coverage: MARK = not short
 coverage: develop .tools/ready .venv-nimare/ready .venv-linkml/ready
 	$(BIN)/coverage erase
 	$(BIN)/coverage run $(PYTEST) -m "$(MARK)"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --format=total
+
+# Pictures of the pages that the browser tests open, in .screenshots.
+screenshots: develop .tools/ready
+	mkdir -p .screenshots
+	LEXARIUM_SCREENSHOTS=$$PWD/.screenshots $(BIN)/python $(PYTEST) tests/pages/test_browser*.py
 
 lint: develop
 	$(BIN)/ruff format --check
@@ -65,6 +71,7 @@ torture: develop
 	$(BIN)/python -m torture.request_fuzz
 	$(BIN)/python -m torture.import_fuzz
 	$(BIN)/python -m torture.overload
+	$(BIN)/python -m torture.cached_responses
 
 # What is known to be wrong with the locked packages, and a list of all of them.
 audit: develop

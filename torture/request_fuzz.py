@@ -1,4 +1,4 @@
-"""Send random requests to every route; check that no response is a 5xx or undocumented.
+"""Send random requests to every route; check that no response is a 5xx, undocumented, or shows what is private.
 
 Run it from the repository's root as `python -m torture.request_fuzz --requests N`. It stops at the first such
 response, prints the request, and exits with 1.
@@ -90,6 +90,10 @@ _RAW_REQUESTS = (
     b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
 )
+# Content of a private vocabulary, which no request contains.
+_PRIVATE_SLUG, _PRIVATE_ID = "hidden", "fern:1"
+_PRIVATE_TITLE, _PRIVATE_NAME, _PRIVATE_NOTE = "Zqplants", "Zqfern", "Zqnote"
+_PRIVATE_TEXTS = tuple(text.encode() for text in (_PRIVATE_TITLE, _PRIVATE_NAME, _PRIVATE_NOTE))
 _CLIENT_ERROR = 400
 _SERVER_ERROR = 500
 
@@ -107,6 +111,8 @@ class RequestFuzzer:
     routes: list[RoutePattern]
     ids: list[str]
     tokens: list[str]
+    # Those that may not read the private vocabulary.
+    public_tokens: list[str]
     documented_operations: list[tuple[re.Pattern[str], dict[str, Any]]]
     forms: FormFuzzer = field(init=False)
     counts: Counter[str] = field(default_factory=Counter)
@@ -162,9 +168,20 @@ class RequestFuzzer:
             raise ContractViolation(f"no response ({type(error).__name__}: {error}) to {request_text}") from None
         self.counts[f"{area} {status // 100}xx"] += 1
         violation = self._find_violation(method, target, status, content_type, content)
+        if not violation and not self._may_read_all(headers) and self._shows_private(content):
+            violation = "shows a private vocabulary"
         if violation:
             raise ContractViolation(f"{status} {violation} to {request_text}: {content[:500]!r}")
         return status
+
+    def _may_read_all(self, headers: dict[str, str]) -> bool:
+        token = headers.get("Authorization", "").removeprefix("Bearer ")
+        return "Cookie" in headers or (bool(token) and token not in self.public_tokens)
+
+    def _shows_private(self, content: bytes) -> bool:
+        """Return whether content has texts of the private vocabulary, and no request has published it."""
+        is_shown = any(text in content for text in _PRIVATE_TEXTS)
+        return is_shown and self.server.get(f"/api/v1/vocabularies/{_PRIVATE_SLUG}").status == 404
 
     def _send_event_stream(self) -> None:
         """Read the change stream for a moment, from a random position."""
@@ -248,7 +265,7 @@ class RequestFuzzer:
         if part == "collection" and self.rng.random() < 0.7:
             return self.rng.choice(list(MAIN_COLLECTIONS))
         if part in ("vocabulary", "slug") and self.rng.random() < 0.7:
-            return self.rng.choice(("main", "settings"))
+            return self.rng.choice(("main", "settings", _PRIVATE_SLUG))
         if part == "version" and self.rng.random() < 0.5:
             return "1"
         if part in ("id", "name") and self.rng.random() < 0.5:
@@ -317,6 +334,16 @@ def _get_area(path: str) -> str:
     return "pages"
 
 
+def _create_private_vocabulary(server: Server, token: str) -> None:
+    vocabulary = {"slug": _PRIVATE_SLUG, "title": _PRIVATE_TITLE, "schema": "skos", "private": True}
+    server.send_write(token, "POST", "vocabularies", vocabulary)
+    path = f"vocabularies/{_PRIVATE_SLUG}"
+    record = {"id": _PRIVATE_ID, "name": _PRIVATE_NAME, "definition": _PRIVATE_NOTE}
+    server.send_write(token, "POST", f"{path}/collections/concept", record)
+    server.send_write(token, "POST", f"{path}/records/{_PRIVATE_ID}/comments", {"text": _PRIVATE_NOTE})
+    server.send_write(token, "POST", f"{path}/releases", {"name": "first", "note": _PRIVATE_NOTE})
+
+
 @contextmanager
 def create_fuzzer(rng: random.Random) -> Iterator[RequestFuzzer]:
     """Create a fuzzer with a server of the sample; check its catalogue and log at the end."""
@@ -324,7 +351,9 @@ def create_fuzzer(rng: random.Random) -> Iterator[RequestFuzzer]:
         url = f"sqlite:///{folder}/catalogue.db"
         with Server(url, "--sample", **_UNLIMITED) as server:
             server.drain_log()
-            tokens = [*map(server.create_token, ("contributor", "curator", "admin")), "none"]
+            public_tokens = [server.create_token("none"), "none"]
+            tokens = [*map(server.create_token, ("contributor", "curator", "admin")), *public_tokens]
+            _create_private_vocabulary(server, tokens[2])
             document = server.get("/openapi.json").json
             documented_operations = [
                 (re.compile(re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(path))), operations)
@@ -334,9 +363,8 @@ def create_fuzzer(rng: random.Random) -> Iterator[RequestFuzzer]:
                 item["id"] for name in MAIN_COLLECTIONS for item in server.get(f"/api/v1/{name}?limit=5").json["items"]
             ]
             routes = [item for item in list_routes(url) if "static" not in item.path]
-            fuzzer = RequestFuzzer(
-                server, rng, routes, [quote(item, safe="") for item in ids], tokens, documented_operations
-            )
+            quoted_ids = [quote(item, safe="") for item in (*ids, _PRIVATE_ID)]
+            fuzzer = RequestFuzzer(server, rng, routes, quoted_ids, tokens, public_tokens, documented_operations)
             yield fuzzer
             fuzzer.close()
             process_status = Path(f"/proc/{server.pid}/status").read_text()

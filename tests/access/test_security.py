@@ -227,7 +227,8 @@ def iter_pages(hostile_catalogue: HostileCatalogue) -> Iterator[tuple[str, str]]
 def test_record_content_is_escaped_on_every_page(hostile_catalogue: HostileCatalogue, *, signed_in: bool) -> None:
     shown_count, seen_paths, paths = 0, set(), set()
     headers = {"Cookie": hostile_catalogue.cookie} if signed_in else {}
-    for target, path in dict.fromkeys(iter_pages(hostile_catalogue)):
+    targets = dict.fromkeys(iter_pages(hostile_catalogue))
+    for target, path in targets if signed_in else list(targets)[::2]:
         response = hostile_catalogue.server.get(target, Accept="text/html", **headers)
         assert response.status < 500, target
         paths.add(path)
@@ -503,7 +504,7 @@ LINE_BREAKS = ("%0d%0aX-Injected:%20yes", "%0aX-Injected:%20yes", "%0d", "%e2%80
 @pytest.mark.parametrize(
     ("kind", "line_breaks"),
     [
-        ("json", LINE_BREAKS[:1]),
+        pytest.param("json", LINE_BREAKS[:1], marks=pytest.mark.short),
         *(pytest.param(kind, LINE_BREAKS, marks=pytest.mark.full) for kind in ("json", "text")),
     ],
     ids=["short", "json", "text"],
@@ -569,7 +570,9 @@ TRAVERSAL_PATHS = (
 
 
 @pytest.mark.parametrize(
-    "traversals", [TRAVERSAL_PATHS[:2], pytest.param(TRAVERSAL_PATHS, marks=pytest.mark.full)], ids=["short", "all"]
+    "traversals",
+    [pytest.param(TRAVERSAL_PATHS[:2], marks=pytest.mark.short), pytest.param(TRAVERSAL_PATHS, marks=pytest.mark.full)],
+    ids=["short", "all"],
 )
 def test_path_traversal_is_rejected_on_every_route(
     hostile_catalogue: HostileCatalogue, traversals: tuple[str, ...]

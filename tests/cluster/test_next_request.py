@@ -15,7 +15,9 @@ _PIPELINED = 20
 
 
 @pytest.mark.parametrize(
-    ("servers", "writes"), [(2, 15), pytest.param(4, 60, marks=pytest.mark.full)], ids=["short", "long"]
+    ("servers", "writes"),
+    [pytest.param(2, 15, marks=pytest.mark.short), pytest.param(4, 12, marks=pytest.mark.full)],
+    ids=["short", "long"],
 )
 def test_a_write_is_seen_by_the_next_request_to_any_process_under_load(
     new_url: DatabaseUrlFactory, servers: int, writes: int

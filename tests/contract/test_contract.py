@@ -412,8 +412,8 @@ def test_the_real_catalogue_is_served_as_it_was_imported(real_catalogue: Path, u
             full_records = json.loads((real_catalogue / f"{name}.full.json").read_text())
             for record in full_records[::20]:
                 answer = server.get(f"/api/v-alpha/{name}?id={record['id']}").json
-            # It has further lists since.
-            assert _sort_lists({key: answer[key] for key in record}) == _sort_lists(record)
+                # It has further lists since.
+                assert _sort_lists({key: answer[key] for key in record}) == _sort_lists(record)
 
 
 def _sort_lists(record: dict[str, Any]) -> dict[str, Any]:

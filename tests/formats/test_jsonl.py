@@ -89,7 +89,12 @@ class CopyStateMachine(WriteMachine):
 
 
 @pytest.mark.parametrize(
-    ("engine", "runs"), [("sqlite", 1), pytest.param("sqlite", 3, marks=pytest.mark.full), ("postgres", 1)]
+    ("engine", "runs"),
+    [
+        pytest.param("sqlite", 1, marks=pytest.mark.short),
+        pytest.param("sqlite", 2, marks=pytest.mark.full),
+        ("postgres", 1),
+    ],
 )
 def test_a_copy_of_any_catalogue_has_an_identical_export(
     engine: str, runs: int, new_url: DatabaseUrlFactory, tmp_path: Path
@@ -167,7 +172,7 @@ def histories(draw: st.DrawFn) -> list[Change]:
     return changes
 
 
-@pytest.mark.parametrize("runs", [10, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.parametrize("runs", [pytest.param(10, marks=pytest.mark.short), pytest.param(60, marks=pytest.mark.full)])
 def test_any_history_is_unchanged_after_import_and_export(runs: int, tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path}/copy.db")
     path = tmp_path / "made.jsonl"

@@ -497,7 +497,7 @@ _any_records = st.dictionaries(
 )
 
 
-@pytest.mark.parametrize("runs", [30, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.parametrize("runs", [pytest.param(30, marks=pytest.mark.short), pytest.param(60, marks=pytest.mark.full)])
 def test_any_statements_are_unchanged_after_export_and_import(registered: Vocabulary, runs: int) -> None:
     @settings(max_examples=runs)
     @given(_any_records, st.sampled_from([[], ["plant"], ["plant", "tree"]]))

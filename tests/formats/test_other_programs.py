@@ -23,7 +23,7 @@ from tests.support.requirements import skip_or_fail
 pytestmark = pytest.mark.full
 
 SAMPLE = "settings.ttl"
-FILES = ["do-cancer.obo", "do-cancer.owl", "do-nci.obo", "hcrt.ttl", SAMPLE]
+FILES = ["do-cancer.obo", "do-cancer.owl", "hcrt.ttl", SAMPLE]
 OWL = {"term": "owl:Class", "name": "rdfs:label", "parent": "rdfs:subClassOf"}
 SKOS = {"term": "skos:Concept", "name": "skos:prefLabel", "parent": "skos:broader"}
 

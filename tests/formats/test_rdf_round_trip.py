@@ -11,8 +11,9 @@ from lexarium.domain.schema.linkml import load_builtin_schema
 from lexarium.domain.schema.predicates import expand_predicate
 from tests.support.round_trip import SYNTAXES, parse_rdf, rewrite
 
-SHORT = settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
-LONG = settings(max_examples=80, phases=[Phase.explicit, Phase.generate])
+EXAMPLES = pytest.mark.parametrize(
+    "examples", [pytest.param(30, marks=pytest.mark.short), pytest.param(60, marks=pytest.mark.full)]
+)
 EX = "https://example.org/terms/"
 Node = NamedNode | BlankNode
 
@@ -251,48 +252,28 @@ def has_twins(triples: list[Triple]) -> bool:
     return len({frozenset(item) for item in contents.values()}) < len(contents)
 
 
-def check(triples: list[Triple], format: str) -> None:
-    assume(not has_twins(triples))
-    written = rewrite(to_bytes(triples, "ntriples"), "ntriples", format)
-    assert parse_rdf(written, format) == parse_rdf(to_bytes(close_inverses(triples), "ntriples"), "ntriples")
+def check(documents: st.SearchStrategy[list[Triple]], format: str, examples: int) -> None:
+    @settings(max_examples=examples, phases=[Phase.explicit, Phase.generate])
+    @given(documents)
+    def check_document(triples: list[Triple]) -> None:
+        assume(not has_twins(triples))
+        written = rewrite(to_bytes(triples, "ntriples"), "ntriples", format)
+        assert parse_rdf(written, format) == parse_rdf(to_bytes(close_inverses(triples), "ntriples"), "ntriples")
+
+    check_document()
 
 
+@EXAMPLES
 @pytest.mark.parametrize("format", ["skos", "ntriples", "jsonld"])
-@SHORT
-@given(skos_triples())
-def test_skos_is_unchanged_after_a_round_trip(format: str, triples: list[Triple]) -> None:
-    check(triples, format)
+def test_skos_is_unchanged_after_a_round_trip(format: str, examples: int) -> None:
+    check(skos_triples(), format, examples)
 
 
-@SHORT
-@given(skos_triples(xml_texts))
-def test_skos_is_unchanged_after_a_round_trip_in_xml(triples: list[Triple]) -> None:
-    check(triples, "rdfxml")
+@EXAMPLES
+def test_skos_is_unchanged_after_a_round_trip_in_xml(examples: int) -> None:
+    check(skos_triples(xml_texts), "rdfxml", examples)
 
 
-@SHORT
-@given(owl_triples(xml_texts))
-def test_owl_is_unchanged_after_a_round_trip(triples: list[Triple]) -> None:
-    check(triples, "owl")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("format", ["skos", "ntriples", "jsonld"])
-@LONG
-@given(skos_triples())
-def test_many_generated_skos_documents_are_unchanged_after_a_round_trip(format: str, triples: list[Triple]) -> None:
-    check(triples, format)
-
-
-@pytest.mark.full
-@LONG
-@given(skos_triples(xml_texts))
-def test_many_generated_skos_documents_are_unchanged_after_a_round_trip_in_xml(triples: list[Triple]) -> None:
-    check(triples, "rdfxml")
-
-
-@pytest.mark.full
-@LONG
-@given(owl_triples(xml_texts))
-def test_many_generated_owl_documents_are_unchanged_after_a_round_trip(triples: list[Triple]) -> None:
-    check(triples, "owl")
+@EXAMPLES
+def test_owl_is_unchanged_after_a_round_trip(examples: int) -> None:
+    check(owl_triples(xml_texts), "owl", examples)

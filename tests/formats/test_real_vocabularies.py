@@ -1,6 +1,7 @@
 """Round trips of real vocabularies: every triple and every clause is kept."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ from lexarium.services.transfer.file_import import run_import
 from lexarium.services.transfer.import_report import ImportReport
 from lexarium.services.transfer.import_request import ImportMode, ImportRequest
 from lexarium.store.database import Database
+from lexarium.store.maintenance.upgrade import open_database
+from tests.support.databases import ENGINES, DatabaseUrlFactory
+
+Imported = tuple[Database, dict[str, ImportReport]]
 
 _COMMENT = re.compile(" +! .*$")
 _XREFS = re.compile(r"\[([^\[\]]*)\]")
@@ -51,6 +56,17 @@ def parse_obo(document: bytes) -> set[tuple[str, str]]:
     return clauses
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def imported(
+    request: pytest.FixtureRequest, new_url: DatabaseUrlFactory, real_vocabularies: Path
+) -> Iterator[Imported]:
+    """Database with three vocabularies, and the reports of their imports by the name of the file."""
+    database = open_database(new_url(request.param))
+    names = ("do-cancer.obo", "do-nci.obo", "hcrt.ttl")
+    yield database, {name: import_file(database, real_vocabularies / name) for name in names}
+    database.close()
+
+
 @pytest.mark.parametrize(
     ("name", "format", "syntax"),
     [("hcrt.ttl", "skos", RdfFormat.TURTLE), ("do-cancer.owl", "owl", RdfFormat.RDF_XML)],
@@ -67,21 +83,20 @@ def test_rdf_is_exported_with_every_triple(
 
 
 @pytest.mark.parametrize("name", ["do-cancer.obo", "do-nci.obo"])
-def test_obo_is_exported_with_every_clause(database: Database, real_vocabularies: Path, name: str) -> None:
-    path = real_vocabularies / name
-    report = import_file(database, path)
+def test_obo_is_exported_with_every_clause(imported: Imported, real_vocabularies: Path, name: str) -> None:
+    database, report = imported[0], imported[1][name]
     written = parse_obo(export(database, report.vocabulary, "obo"))
     # The version of the format is that of the writer.
-    original = parse_obo(path.read_bytes()) - {("", "format-version: 1.2")}
+    original = parse_obo((real_vocabularies / name).read_bytes()) - {("", "format-version: 1.2")}
     assert written == original | {("", "format-version: 1.4")}
     assert [kind.message for kind in report.warnings.kinds if kind.is_loss] == []
 
 
 @pytest.mark.parametrize("name", ["hcrt.ttl", "do-cancer.obo"])
 def test_exporting_and_reimporting_in_another_format_changes_nothing(
-    database: Database, real_vocabularies: Path, tmp_path: Path, name: str
+    imported: Imported, tmp_path: Path, name: str
 ) -> None:
-    slug = import_file(database, real_vocabularies / name).vocabulary
+    database, slug = imported[0], imported[1][name].vocabulary
     for other in ("csv", "tsv", "jsonl", "linkml", "rdfxml", "ntriples", "jsonld"):
         path = tmp_path / f"again{FORMATS[other].extensions[0]}"
         path.write_bytes(export(database, slug, other))
@@ -117,7 +132,7 @@ def test_translations_are_matched_to_their_vocabulary_and_change_only_their_lang
     assert not import_file(database, table, slug).has_changes
 
 
-def test_two_subsets_of_one_ontology_stay_separate(database: Database, real_vocabularies: Path) -> None:
-    slugs = [import_file(database, real_vocabularies / name).vocabulary for name in ("do-cancer.obo", "do-nci.obo")]
-    assert len(set(slugs)) == 2
+def test_two_subsets_of_one_ontology_stay_separate(imported: Imported, real_vocabularies: Path) -> None:
+    database, reports = imported
+    assert len({reports[name].vocabulary for name in ("do-cancer.obo", "do-nci.obo")}) == 2
     assert not import_file(database, real_vocabularies / "do-cancer.obo").has_changes

@@ -181,7 +181,7 @@ def check_round_trip(records: list[Record], format: str, written_by: Vocabulary 
     assert {name: to_content(record) for name, record in found.records.items()} == expected
 
 
-@pytest.mark.parametrize("runs", [10, pytest.param(40, marks=pytest.mark.full)])
+@pytest.mark.parametrize("runs", [pytest.param(10, marks=pytest.mark.short), pytest.param(40, marks=pytest.mark.full)])
 @pytest.mark.parametrize("format", SYNTAXES)
 def test_exporting_and_reimporting_changes_nothing(format: str, runs: int) -> None:
     @settings(max_examples=runs)

@@ -36,12 +36,9 @@ def import_corrupted(database: Database, folder: Path, format: str, rounds: int)
         assert b"".join(export_records(database, vocabulary, FORMATS[format], vocabulary.collections))
 
 
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(15, marks=pytest.mark.short), pytest.param(60, marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("format", ORIGINALS)
-def test_a_corrupted_file_is_imported_or_rejected(database: Database, tmp_path: Path, format: str) -> None:
-    import_corrupted(database, tmp_path, format, 15)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("format", ORIGINALS)
-def test_many_corrupted_files_are_imported_or_rejected(database: Database, tmp_path: Path, format: str) -> None:
-    import_corrupted(database, tmp_path, format, 100)
+def test_a_corrupted_file_is_imported_or_rejected(database: Database, tmp_path: Path, format: str, rounds: int) -> None:
+    import_corrupted(database, tmp_path, format, rounds)

@@ -10,7 +10,7 @@ from lexarium.services.transfer.import_request import ImportRequest
 from lexarium.store.database import Database
 from torture import import_fuzz, request_fuzz
 
-REQUESTS = 800
+REQUESTS = 400
 
 
 @pytest.mark.full
@@ -25,7 +25,7 @@ def test_random_requests_get_documented_responses(capsys: pytest.CaptureFixture[
     assert len(fuzzer.forms.paths) > 30
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(4, marks=pytest.mark.full)])
+@pytest.mark.parametrize("rounds", [pytest.param(2, marks=pytest.mark.short), pytest.param(4, marks=pytest.mark.full)])
 def test_a_corrupted_file_of_any_format_is_imported_completely_or_not_at_all(rounds: int) -> None:
     rng = random.Random(2)
     with import_fuzz.create_fuzzer() as fuzzer:

@@ -1,42 +1,23 @@
 """Responses to anonymous readers are cached, and never outdated or for the wrong reader."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
 from random import Random
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.support.databases import DatabaseUrlFactory
 from tests.support.metrics import read_metrics
-from tests.support.polling import wait_until
-from tests.support.server import HttpResponse, Server, SpawnedServer
-from tests.support.v1_client import V1Client, build_path
-
-_HTML = "text/html"
-_ACCEPTED = (_HTML, "application/json", "text/turtle")
-# Depend on the index or on statistics, which follow the log in the background.
-_FOLLOWING_PATHS = (
-    "/",
-    "/statistics",
-    "/browse/concept",
-    "/browse/concept/tree",
-    "/search?q=a",
-    "/api/v1/suggest?prefix=a",
-)
-
-
-def get(server: Server, path: str, accept: str = _HTML, **headers: str) -> HttpResponse:
-    # The host is part of pages.
-    return server.get(path, **{"Accept": accept, "Host": "catalogue.example", **headers})
+from tests.support.server import Server
+from tests.support.v1_client import V1Client
+from torture import cached_responses
+from torture.cached_responses import HTML, get
 
 
 def count_misses(server: Server) -> float:
     return read_metrics(server)["lexarium_cache_misses_total"]
 
 
-def is_cached(server: Server, path: str, accept: str = _HTML) -> bool:
+def is_cached(server: Server, path: str, accept: str = HTML) -> bool:
     """Return whether a response is sent from the cache, and cache it."""
     before = count_misses(server)
     assert get(server, path, accept).status == 200
@@ -56,10 +37,10 @@ def admin(shared_server: Server) -> V1Client:
 @pytest.mark.parametrize(
     ("path", "accept"),
     [
-        ("/id/{id}", _HTML),
+        ("/id/{id}", HTML),
         ("/id/{id}", "application/json"),
         ("/id/{id}", "text/turtle"),
-        ("/id/{id}/history", _HTML),
+        ("/id/{id}/history", HTML),
         ("/api/v1/concept/{id}", "*/*"),
         ("/api/v1/records/{id}", "*/*"),
         ("/api/v1/concept/{id}/relations", "*/*"),
@@ -111,7 +92,7 @@ def test_head_has_the_headers_of_get(curator: V1Client) -> None:
     server, record = curator.server, curator.create(name="head")
     for path in (f"/id/{record['id']}", f"/api/v1/concept/{record['id']}"):
         got = get(server, path)
-        head = server.request("HEAD", path, {"Accept": _HTML, "Host": "catalogue.example"})
+        head = server.request("HEAD", path, {"Accept": HTML, "Host": "catalogue.example"})
         assert (head.status, head.body) == (200, b"")
         assert {**head.headers, "date": ""} == {**got.headers, "date": ""}
 
@@ -147,7 +128,7 @@ def test_responses_are_cached_separately_by_language_format_and_host(curator: V1
     for _ in range(2):
         assert b"<h1>Farbe" in get(server, path, **{"Accept-Language": "de"}).body.replace(b'<h1 lang="de">', b"<h1>")
         assert get(server, path, "application/json").headers["content-type"] == "application/json"
-        assert get(server, path).headers["content-type"].startswith(_HTML)
+        assert get(server, path).headers["content-type"].startswith(HTML)
         for host in ("one.example", "two.example"):
             assert host.encode() in get(server, path, Host=host).body
 
@@ -195,132 +176,6 @@ def test_content_of_a_private_catalogue_is_never_sent_to_anonymous_readers(new_u
             assert server.get(path, Accept="application/json").status == 401
 
 
-class RandomEditor:
-    """Make random valid changes to a catalogue."""
-
-    def __init__(self, admin: V1Client, random: Random) -> None:
-        self._admin = admin
-        self._random = random
-        self._records: dict[str, dict[str, Any]] = {}
-        for name in ("a", "ab", "b"):
-            self._create(name)
-
-    @property
-    def paths(self) -> list[str]:
-        """Paths of responses that the changes may affect."""
-        ids = list(self._records)
-        own_paths = [
-            path
-            for record_id in ids
-            for path in (
-                f"/id/{record_id}",
-                f"/id/{record_id}/history",
-                f"/api/v1/concept/{record_id}",
-                f"/api/v1/records/{record_id}/relations",
-                f"/api/v1/records/{record_id}/history",
-                f"/api/v1/records/{record_id}/ancestors",
-                f"/api/v-alpha/concept?id={record_id}",
-            )
-        ]
-        return [
-            *own_paths,
-            "/changes",
-            "/api/v1/releases",
-            "/api/v1/concept",
-            "/api/v1",
-            "/api/v-alpha/concept",
-            "/vocabularies",
-        ]
-
-    def change(self) -> None:
-        changes = (self._create, self._rename, self._rename, self._relate, self._relate, self._unrelate, self._retire)
-        self._random.choice((*changes, self._merge, self._revert, self._set_title, self._release))()
-
-    def _pick(self) -> dict[str, Any]:
-        return self._records[self._random.choice(list(self._records))]
-
-    def _create(self, name: str | None = None) -> None:
-        record = self._admin.create(name=name or self._random.choice(("a", "b", "ab c")))
-        self._records[record["id"]] = record
-
-    def _send(self, method: str, record: dict[str, Any], *segments: str, **fields: Any) -> None:
-        # A change may be rejected, such as one of a retired record.
-        current = self._admin.send("GET", build_path(record))
-        headers = {"If_Match": current.headers.get("etag", "*").partition("-")[0].rstrip('"') + '"'}
-        self._admin.send(method, build_path(record, *segments), fields or None, **headers)
-
-    def _rename(self) -> None:
-        self._send("PATCH", self._pick(), name=self._random.choice(("a", "A", "b", "c")), definition_text="Text.")
-
-    def _relate(self) -> None:
-        relation = self._random.choice(("KINDOF", "PARTOF", "exactMatch"))
-        target = "https://example.org/1" if relation == "exactMatch" else self._pick()["id"]
-        self._send("PUT", self._pick(), "relations", relation=relation, target=target)
-
-    def _unrelate(self) -> None:
-        record = self._pick()
-        relations = self._admin.send("GET", build_path(record)).json.get("relations", {})
-        if relations:
-            self._send("PATCH", record, relations={self._random.choice(list(relations)): []})
-
-    def _retire(self) -> None:
-        self._send("DELETE", self._pick())
-
-    def _merge(self) -> None:
-        self._send("POST", self._pick(), "merge", into=self._pick()["id"])
-
-    def _revert(self) -> None:
-        record = self._pick()
-        versions = self._admin.send("GET", build_path(record, "history")).json["items"]
-        self._admin.send("POST", build_path(record, "revert"), {"version": 1}, If_Match=f'"{versions[0]["version"]}"')
-
-    def _set_title(self) -> None:
-        etag = self._admin.send("GET", "vocabularies/main").headers["etag"]
-        title = f"Title {self._random.random()}"
-        self._admin.send("PATCH", "vocabularies/main", {"title": title}, If_Match=etag)
-
-    def _release(self) -> None:
-        self._admin.send("POST", "releases", {"name": f"r{self._random.randrange(10**9)}"})
-
-
-def compare(cached: Server, fresh: Server, paths: Sequence[str], accept: str, connections: int) -> None:
-    for path in paths:
-        expected = get(fresh, path, accept)
-        for _ in range(connections):
-            found = get(cached, path, accept)
-            assert (found.status, found.body) == (expected.status, expected.body), path
-            assert found.headers.get("vary") == expected.headers.get("vary")
-
-
-def is_same(cached: Server, fresh: Server, path: str) -> bool:
-    return get(cached, path).body == get(fresh, path).body
-
-
-def run_random_changes(url: str, steps: int, workers: int, seed: int) -> None:
-    options = ("--workers", str(workers)) if workers > 1 else ()
-    with ExitStack() as stack:
-        cached = stack.enter_context((SpawnedServer if options else Server)(url, *options))
-        fresh = stack.enter_context(Server(url, LEXARIUM_CACHE_MB="0"))
-        random = Random(seed)
-        editors = V1Client(cached, "admin"), V1Client(fresh, "admin")
-        editor = RandomEditor(editors[0], random)
-        for step in range(steps):
-            editor._admin = editors[step % 2]
-            editor.change()
-            # On PostgreSQL, another node learns of a change within milliseconds.
-            wait_until(lambda: all(is_same(cached, fresh, path) for path in ("/api/v1", "/api/v1/releases")))
-            accept = random.choice(_ACCEPTED)
-            paths = random.sample(editor.paths, min(len(editor.paths), 15))
-            compare(cached, fresh, paths, accept, connections=2 * workers)
-            following = random.choice(_FOLLOWING_PATHS)
-            wait_until(lambda path=following: is_same(cached, fresh, path))
-
-
-def test_cached_responses_equal_uncached_ones_after_random_changes(url: str) -> None:
-    run_random_changes(url, steps=12, workers=1, seed=1)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(3))
-def test_cached_responses_of_workers_equal_uncached_ones_after_many_random_changes(url: str, seed: int) -> None:
-    run_random_changes(url, steps=12, workers=2, seed=seed)
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_cached_responses_equal_uncached_ones_after_random_changes(url: str, workers: int) -> None:
+    assert cached_responses.run(url, workers, Random(workers), steps=12) == []

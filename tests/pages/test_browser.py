@@ -48,15 +48,7 @@ TEXT = "Working memory and arousal were measured with the n-back task in schizop
 )
 def test_a_page_is_accessible_has_no_layout_shift_and_fits_narrow_screens(browser: Browser, name: str) -> None:
     browser.open_without_shift(PAGES[name])
-    assert browser.accessibility_violations() == []
-    browser.take_screenshot(f"{name}-light")
-    browser.set_color_scheme("dark")
-    assert browser.accessibility_violations() == []
-    browser.take_screenshot(f"{name}-dark")
-    browser.set_color_scheme("light")
-    browser.resize(*NARROW)
-    assert browser.horizontal_overflow() == 0
-    browser.take_screenshot(f"{name}-narrow")
+    browser.check_appearance(name)
 
 
 def test_a_term_is_found_by_keyboard_among_suggestions(browser: Browser) -> None:
@@ -208,14 +200,7 @@ def test_a_text_is_annotated_by_keyboard(browser: Browser) -> None:
         "n-back task",
         "schizophrenia",
     ]
-    assert browser.accessibility_violations() == []
-    browser.take_screenshot("annotated-light")
-    browser.set_color_scheme("dark")
-    assert browser.accessibility_violations() == []
-    browser.take_screenshot("annotated-dark")
-    browser.resize(*NARROW)
-    assert browser.horizontal_overflow() == 0
-    browser.take_screenshot("annotated-narrow")
+    browser.check_appearance("annotated")
 
 
 @pytest.mark.full

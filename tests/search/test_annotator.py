@@ -274,7 +274,9 @@ def words_match(label: list[str], words: list[str]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("runs", [100, pytest.param(400, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "runs", [pytest.param(100, marks=pytest.mark.short), pytest.param(400, marks=pytest.mark.full)]
+)
 def test_mentions_equal_those_of_a_naive_search_for_any_chunks_of_text(runs: int) -> None:
     @settings(max_examples=runs, deadline=None)
     @example(labels=["\n\na"], text="A", cuts=[])

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from tempfile import TemporaryDirectory
-from threading import Thread
+from threading import Thread, get_ident
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote_plus
@@ -65,6 +66,9 @@ class Server:
             environment.setdefault("LEXARIUM_INDEX", self._index.name)
         self._environment = {**build_environment(), **environment}
         self._listener: Thread | None = None
+        # Connection of each thread to a server of one process; others get a new one for each request.
+        self._reuses_connections = "--workers" not in options
+        self._connections: dict[int, HTTPConnection] = {}
 
     def __enter__(self) -> Self:
         self._process = self._start_process()
@@ -111,6 +115,7 @@ class Server:
 
     def stop(self) -> str:
         """Terminate it and return its log."""
+        self.close_connections()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         if self._listener is not None:
@@ -136,20 +141,43 @@ class Server:
     def connect(self) -> HTTPConnection:
         return HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_SECONDS)
 
+    def close_connections(self) -> None:
+        while self._connections:
+            self._connections.popitem()[1].close()
+
     def request(
         self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes | str | None = None
     ) -> HttpResponse:
-        connection = self.connect()
+        connection = self._connections.pop(get_ident(), None)
+        if connection is not None and connection.port == self.port:
+            with suppress(ConnectionError):  # It may have been closed meanwhile.
+                return self._send(connection, method, target, headers, body)
+        elif connection is not None:
+            connection.close()
+        return self._send(self.connect(), method, target, headers, body)
+
+    def _send(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        target: str,
+        headers: Mapping[str, str] | None,
+        body: bytes | str | None,
+    ) -> HttpResponse:
         try:
             connection.request(method, target, body=body, headers=dict(headers or {}))
             response = connection.getresponse()
             names = [name.lower() for name, _ in response.getheaders()]
             assert len(names) == len(set(names)), f"a header is repeated: {names}"
-            return HttpResponse(
-                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
-            )
-        finally:
+            content = response.read()
+        except BaseException:
             connection.close()
+            raise
+        if self._reuses_connections:
+            self._connections[get_ident()] = connection
+        else:
+            connection.close()
+        return HttpResponse(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
 
     def get(self, target: str, **headers: str) -> HttpResponse:
         return self.request("GET", target, {name.replace("_", "-"): value for name, value in headers.items()})

@@ -30,7 +30,11 @@ def catalogue(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> It
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("catalogue", "runs"),
-    [("sqlite", 1), pytest.param("sqlite", 3, marks=pytest.mark.full), ("postgres", 2)],
+    [
+        pytest.param("sqlite", 1, marks=pytest.mark.short),
+        pytest.param("sqlite", 3, marks=pytest.mark.full),
+        ("postgres", 2),
+    ],
     indirect=["catalogue"],
 )
 def test_any_sequence_of_writes_matches_the_model(catalogue: type[WriteMachine], runs: int) -> None:

@@ -133,7 +133,7 @@ def list_modes(operation: Any) -> list[GenerationMode]:
     return [GenerationMode.POSITIVE]
 
 
-@pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.parametrize("runs", [pytest.param(1, marks=pytest.mark.short), pytest.param(2, marks=pytest.mark.full)])
 def test_every_response_to_generated_requests_is_documented(api: ApiServer, runs: int) -> None:
     document = api.document
     schema = schemathesis.openapi.from_dict(document)

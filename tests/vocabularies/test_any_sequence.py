@@ -22,7 +22,11 @@ def machine(request: pytest.FixtureRequest, new_url: DatabaseUrlFactory) -> type
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("machine", "runs"),
-    [("sqlite", 1), pytest.param("sqlite", 3, marks=pytest.mark.full), ("postgres", 1)],
+    [
+        pytest.param("sqlite", 1, marks=pytest.mark.short),
+        pytest.param("sqlite", 2, marks=pytest.mark.full),
+        ("postgres", 1),
+    ],
     indirect=["machine"],
 )
 def test_every_reader_sees_what_the_model_predicts_after_any_sequence_of_writes(
