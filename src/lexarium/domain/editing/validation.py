@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
 from lexarium.domain.errors import FieldProblem, InvalidInput
-from lexarium.domain.identifiers import MAIN_VOCABULARY, MAX_ID_BYTES, is_id_too_long
+from lexarium.domain.identifiers import MAIN_VOCABULARY
 from lexarium.domain.labels import DEFAULT_LANGUAGE, Alias, format_aliases, split_alias_texts
 from lexarium.domain.record_texts import TEXT_ROLES, get_note_types, get_translated_fields
 from lexarium.domain.schema.collections import COLLECTIONS, RELATION_TYPES, Collection, Fields
@@ -289,8 +289,8 @@ def _build_draft_model(collection: Collection, limits: InputLimits) -> type[Base
         Field(default_factory=dict, description="Targets of its relations, by relation."),
     )
     if collection.vocabulary != MAIN_VOCABULARY:
-        identifier = Annotated[str, AfterValidator(reject_control_chars), AfterValidator(_check_id)]
-        fields["id"] = (identifier | None, Field(None, min_length=1, description="Default: a new ID."))
+        # New ids are checked against the rule of the vocabulary, before drafts.
+        fields["id"] = (str | None, Field(None, min_length=1, description="Default: a new ID."))
     fields |= _build_text_lists(collection, limits)
     return _create_model(f"{collection.local_name}_draft", fields)
 
@@ -394,14 +394,6 @@ def _check_tag(tag: str) -> str:
     if problem:
         raise ValueError(f"is invalid: {problem}")
     return format_tag(tag)
-
-
-def _check_id(record_id: str) -> str:
-    if is_id_too_long(record_id):
-        raise ValueError(f"must have at most {MAX_ID_BYTES} bytes.")
-    if not record_id.strip() or record_id != record_id.strip() or any(char in record_id for char in "\n\r\t"):
-        raise ValueError("must not start or end with spaces, or contain tabs or line breaks.")
-    return record_id
 
 
 def _check_not_blank(text: str) -> str:

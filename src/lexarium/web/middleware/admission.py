@@ -125,6 +125,9 @@ class AdmissionMiddleware:
             nonlocal is_response_started
             is_response_started = True
             set_counted(now=False)
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                # Before the end of the response, at which its client may send the next request.
+                self._limits.release(scope.get("state", {}))
             await send(message)
 
         set_counted(now=True)
