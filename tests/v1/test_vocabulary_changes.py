@@ -191,7 +191,7 @@ def test_undoing_an_import_keeps_its_vocabulary(server: Server, admin: V1Client,
     )
     result = run_cli("import", "--vocabulary", "birds", file, "--database", server.url)
     assert result.returncode == 0, result.stderr
-    last = server.get("/api/v1/changes").json["items"][-1]
+    last = wait_until(lambda: server.get("/api/v1/changes").json["items"])[-1]
     assert (last["collection"], last["record"]["name"]) == ("concept", "Owl")
     admin.send("POST", "vocabularies/birds/collections/concept", {"id": "b:2", "name": "Wren"})
     database = open_database(server.url)
@@ -199,5 +199,9 @@ def test_undoing_an_import_keeps_its_vocabulary(server: Server, admin: V1Client,
     database.run_write(lambda transaction: undo_import(transaction, caller, 0, last["seq"]))
     database.close()
     assert server.get("/api/v1/vocabularies/birds").status == 200
-    changes = server.get("/api/v1/changes").json["items"]
-    assert [change["action"] for change in changes if change["seq"] > last["seq"]] == ["create", "revert"]
+
+    def list_actions() -> list[str]:
+        changes = server.get("/api/v1/changes").json["items"]
+        return [change["action"] for change in changes if change["seq"] > last["seq"]]
+
+    wait_until(lambda: list_actions() == ["create", "revert"])

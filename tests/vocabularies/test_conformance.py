@@ -1,6 +1,9 @@
 """Values that do not conform to the schema of a vocabulary: over HTTP, on its page and by the command."""
 
 import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from lexarium.domain.account import Role
 from lexarium.services.access.accounts import add_account
@@ -61,3 +64,85 @@ def test_a_record_of_a_class_without_names_needs_none(server: Server) -> None:
     assert admin.send("POST", "vocabularies/readings/collections/reading", record).status == 201
     report = admin.send("GET", "vocabularies/readings/conformance").json
     assert (report["records"], report["total"]) == (1, 0)
+
+
+PLANTS = """
+id: https://example.org/plants
+name: plants
+prefixes:
+  linkml: https://w3id.org/linkml/
+  ex: https://example.org/plants/
+  skos: http://www.w3.org/2004/02/skos/core#
+default_prefix: ex
+imports: [linkml:types]
+classes:
+  Plant:
+    attributes:
+      id: {identifier: true}
+      name: {slot_uri: skos:prefLabel}
+      definition: {slot_uri: skos:definition}
+      height: {range: integer}
+      born: {range: date}
+      weight: {range: float}
+      edible: {range: boolean}
+      code: {pattern: "[A-Z]+"}
+      rank: {range: Rank, required: true}
+      parent: {slot_uri: skos:broader, range: Plant, multivalued: true}
+      planted_in: {range: Garden}
+  Garden:
+    attributes:
+      id: {identifier: true}
+      name: {slot_uri: skos:prefLabel}
+enums:
+  Rank: {permissible_values: {tree: {}, herb: {}}}
+"""
+PLANT_RECORDS: dict[str, dict[str, Any]] = {
+    "p:1": {"skos:prefLabel": "Oak", "ex:rank": "tree", "skos:broader": {"ref": "p:2"}},
+    "p:2": {"skos:prefLabel": "Tree", "ex:rank": "tree", "skos:broader": {"ref": "p:1"}},
+    "p:3": {"skos:prefLabel": "Fir", "ex:rank": "bush", "skos:broader": {"ref": "p:9"}},
+    "p:4": {"skos:prefLabel": "Fern", "ex:rank": "herb"},
+    "p:5": {"skos:prefLabel": "fern", "skos:broader": {"ref": "p:7"}, "ex:code": "abc"},
+    "p:6": {"ex:rank": "herb", "skos:broader": {"ref": "p:7"}, "ex:planted_in": {"ref": "p:7"}},
+    "p:7": {"skos:prefLabel": "Herb", "ex:rank": ["herb", "tree"], "ex:height": "high", "ex:edible": "maybe"},
+    "p:8": {"skos:prefLabel": "Moss", "ex:rank": "herb", "skos:broader": {"ref": "p:7"}, "ex:weight": "light"},
+}
+
+
+def test_each_kind_of_problem_is_counted_and_links_to_its_form(database: Database, url: str, tmp_path: Path) -> None:
+    account = add_account(database, "Ada", Role.ADMIN)
+    with database.write() as transaction:
+        create_vocabulary(transaction, account.id, "plants", {"schema": PLANTS, "languages": ["en", "de"]})
+    lines = [{"lexarium": "jsonl", "format": 2, "vocabulary": "plants"}] + [
+        {"collection": "plant", "id": record_id, "statements": statements}
+        for record_id, statements in PLANT_RECORDS.items()
+    ]
+    path = tmp_path / "plants.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)).replace("ex:", "https://example.org/plants/"))
+    imported = run_cli("import", path, "--vocabulary", "plants", "--database", url)
+    assert imported.returncode == 0, imported.stderr
+    report = json.loads(run_cli("check", "--vocabulary", "plants", "--json", "--database", url).stdout)["conformance"]
+    found = {
+        kind: sorted((item["id"], item["detail"]) for item in group["examples"])
+        for kind, group in report["groups"].items()
+        if group["total"]
+    }
+    [(first, path_of_cycle)] = found.pop("cycle")  # It may begin anywhere.
+    assert set(path_of_cycle.split(" → ")) == {"p:1", "p:2"}
+    assert found == {
+        "missing_name": [("p:6", "This plant has no name.")],
+        "orphan": [("p:4", "This plant has neither a parent nor a child.")],
+        "missing_target": [("p:3", "parent: p:9 does not exist.")],
+        "repeated_name": [("p:4", "2 records have this name.")],
+        "invalid_value": [
+            ("p:3", "rank: bush is not one of tree, herb."),
+            ("p:5", "code: abc does not match [A-Z]+."),
+            ("p:5", "rank is required."),
+            ("p:6", "planted in: p:7 is plant, not garden."),
+            ("p:7", "edible: maybe is not true or false."),
+            ("p:7", "height: high is not a whole number."),
+            ("p:7", "rank has 2 values, but must have one."),
+            ("p:8", "weight: light is not a number."),
+        ],
+    }
+    [cycle] = report["groups"]["cycle"]["examples"]
+    assert cycle["path"] == f"/edit/{quote(first, safe='')}?vocabulary=plants"

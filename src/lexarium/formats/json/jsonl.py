@@ -223,9 +223,14 @@ def _parse_statements(collection: Collection, document: dict[str, Any], record: 
         return
     record.record, record.fields = stated, stated.fields
     if "version" not in document:
-        predicates = {statement.predicate for statement in stated.own_statements}
-        names = ["id", *(name for name, predicate in collection.field_predicates.items() if predicate in predicates)]
-        record.fields = {name: stated.fields[name] for name in names}
+        stated_values = {statement.predicate: statement.value[0] for statement in stated.own_statements}
+        record.fields = {"id": stated.fields["id"]}
+        for name, predicate in collection.field_predicates.items():
+            if predicate in stated_values:
+                text = stated_values[predicate]
+                # A text where an integer belongs is kept.
+                is_misplaced = isinstance(text, str) and stated.has_text(name, text)
+                record.fields[name] = text if is_misplaced else stated.fields[name]
 
 
 class _VersionParser:

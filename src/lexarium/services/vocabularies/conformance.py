@@ -18,6 +18,7 @@ from lexarium.services.vocabularies.references import find_missing
 from lexarium.store import records, relations
 from lexarium.store.maintenance import integrity
 from lexarium.store.position import Snapshot
+from lexarium.store.queries import hierarchy_queries
 
 # Findings of one kind that are listed; all are counted.
 MAX_EXAMPLES = 50
@@ -28,6 +29,7 @@ _MAX_SHOWN_TEXT = 80
 KINDS = {
     "missing_name": "Without a name",
     "cycle": "Cycles in the hierarchy",
+    "orphan": "Not in the hierarchy",
     "missing_target": "References to missing records",
     "repeated_name": "Duplicate names",
     "invalid_value": "Invalid values",
@@ -115,9 +117,23 @@ def check_conformance(snapshot: Snapshot, vocabulary: Vocabulary, readable: Sequ
             report.add("repeated_name", repeated.record_id, repeated.name, detail)
         if collection.hierarchical_types:
             hierarchies[collection.hierarchical_types] = None
+            _check_orphans(snapshot, report, collection)
     for type_names in hierarchies:
         _check_hierarchy(snapshot, report, vocabulary.slug, type_names)
     return report
+
+
+def _check_orphans(snapshot: Snapshot, report: ConformanceReport, collection: Collection) -> None:
+    """Report the records without a place in a hierarchy that others of the collection are in."""
+    arguments = snapshot, collection.name, collection.hierarchical_types, collection.top_types, MAX_EXAMPLES
+    if not hierarchy_queries.find_roots(*arguments).total:
+        return
+    orphans = hierarchy_queries.find_orphans(*arguments)
+    names = records.find_names(snapshot, orphans.ids)
+    for record_id in orphans.ids:
+        detail = f"This {collection.label} has neither a parent nor a child."
+        report.add("orphan", record_id, names.get(record_id, ""), detail)
+    report.groups["orphan"].total += orphans.total - len(orphans.ids)
 
 
 def _check_hierarchy(snapshot: Snapshot, report: ConformanceReport, slug: str, type_names: Sequence[str]) -> None:
