@@ -47,7 +47,7 @@ class RandomEditor:
     """Make random valid changes to a catalogue."""
 
     def __init__(self, clients: Sequence[V1Client], rng: random.Random) -> None:
-        """Make changes by each client in turn."""
+        """Make each change by one of the clients."""
         self._clients = clients
         self._admin = clients[0]
         self._rng = rng

@@ -96,10 +96,11 @@ classes:
 enums:
   Rank: {permissible_values: {tree: {}, herb: {}}}
 """
+BASE = "https://plants.example/"
 PLANT_RECORDS: dict[str, dict[str, Any]] = {
     "p:1": {"skos:prefLabel": "Oak", "ex:rank": "tree", "skos:broader": {"ref": "p:2"}},
     "p:2": {"skos:prefLabel": "Tree", "ex:rank": "tree", "skos:broader": {"ref": "p:1"}},
-    "p:3": {"skos:prefLabel": "Fir", "ex:rank": "bush", "skos:broader": {"ref": "p:9"}},
+    "p:3": {"skos:prefLabel": "Fir", "ex:rank": "bush", "skos:broader": [{"ref": "p:9"}, {"ref": f"{BASE}9"}]},
     "p:4": {"skos:prefLabel": "Fern", "ex:rank": "herb"},
     "p:5": {"skos:prefLabel": "fern", "skos:broader": {"ref": "p:7"}, "ex:code": "abc"},
     "p:6": {"ex:rank": "herb", "skos:broader": {"ref": "p:7"}, "ex:planted_in": {"ref": "p:7"}},
@@ -111,7 +112,7 @@ PLANT_RECORDS: dict[str, dict[str, Any]] = {
 def test_each_kind_of_problem_is_counted_and_links_to_its_form(database: Database, url: str, tmp_path: Path) -> None:
     account = add_account(database, "Ada", Role.ADMIN)
     with database.write() as transaction:
-        create_vocabulary(transaction, account.id, "plants", {"schema": PLANTS, "languages": ["en", "de"]})
+        create_vocabulary(transaction, account.id, "plants", {"schema": PLANTS, "base": BASE})
     lines = [{"lexarium": "jsonl", "format": 2, "vocabulary": "plants"}] + [
         {"collection": "plant", "id": record_id, "statements": statements}
         for record_id, statements in PLANT_RECORDS.items()
@@ -131,7 +132,7 @@ def test_each_kind_of_problem_is_counted_and_links_to_its_form(database: Databas
     assert found == {
         "missing_name": [("p:6", "This plant has no name.")],
         "orphan": [("p:4", "This plant has neither a parent nor a child.")],
-        "missing_target": [("p:3", "parent: p:9 does not exist.")],
+        "missing_target": [("p:3", f"parent: {BASE}9 does not exist."), ("p:3", "parent: p:9 does not exist.")],
         "repeated_name": [("p:4", "2 records have this name.")],
         "invalid_value": [
             ("p:3", "rank: bush is not one of tree, herb."),

@@ -1,4 +1,4 @@
-"""Find out which references mean a record of any vocabulary."""
+"""Find references to missing records."""
 
 from collections.abc import Iterable
 
@@ -8,8 +8,9 @@ from lexarium.store.position import Snapshot
 
 
 def find_missing(snapshot: Snapshot, identifiers: Iterable[str], scope: ReadScope) -> set[str]:
-    """Return the identifiers that mean no record of a scope, without IRIs: those may belong to other sites."""
-    searched = sorted({item for item in identifiers if "://" not in item})
+    """Return the identifiers that mean no record of a scope, without IRIs of other sites."""
+    own_starts = tuple(vocabulary.iri_start for vocabulary in scope.vocabularies)
+    searched = sorted({item for item in identifiers if "://" not in item or item.startswith(own_starts)})
     candidates, names = list_candidates(searched, scope)
     existing = records.find_existing_ids(snapshot, candidates)
     alternatives = vocabularies.find_by_alternative_ids(snapshot, names)
